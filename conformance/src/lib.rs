@@ -1,0 +1,1 @@
+//! The checks a user runs against their own Capstan sink.

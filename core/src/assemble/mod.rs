@@ -1,0 +1,1 @@
+//! From binlog events to whole transactions.

@@ -1,0 +1,1 @@
+//! Binlog events: header, checksum, and one decoder per event type.

@@ -1,0 +1,1 @@
+//! The captured set: which tables and columns a pipeline delivers.

@@ -1,0 +1,1 @@
+//! The one ordered sequence of units: batches, positions, acknowledgements.

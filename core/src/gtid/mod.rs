@@ -1,0 +1,1 @@
+//! GTIDs, tagged GTIDs and GTID sets.

@@ -1,0 +1,1 @@
+//! Every reason to stop, in one table: code, class, stage, remedy.

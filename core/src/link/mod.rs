@@ -1,0 +1,1 @@
+//! One connection: packets, handshake, authentication, commands, text results.

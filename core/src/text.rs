@@ -1,0 +1,1 @@
+//! Units and values as text: JSON lines and ledger images.

@@ -1,0 +1,1 @@
+//! Column values: typed, lossless, borrowed from the packet.

@@ -1,0 +1,1 @@
+//! Exactly-once MySQL change streams over tokio.

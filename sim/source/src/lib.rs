@@ -1,0 +1,1 @@
+//! Simulated MySQL servers and the binlog encoder behind Capstan's simulator and conformance kit.

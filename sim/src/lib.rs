@@ -1,0 +1,1 @@
+//! A simulated world around the Capstan core: fault schedules, oracles, replay.

@@ -1,0 +1,1 @@
+//! Fetches, starts and stops real MySQL servers for tests and demos, beside the system.

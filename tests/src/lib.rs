@@ -1,0 +1,1 @@
+//! Live tests of Capstan against real MySQL servers.
