@@ -135,6 +135,34 @@ impl<'a> Reader<'a> {
         self.take(n)
     }
 
+    /// A variable-length integer of MySQL's serialization library (GTID_TAGGED events, tagged GTID
+    /// sets): as many trailing ones in the first byte as bytes follow, then a zero (none in front of
+    /// eight bytes), then the number (`libs/mysql/serialization/readme.md`).
+    #[inline]
+    pub fn varlen(&mut self) -> Result<u64, Short> {
+        let first = self.u8()?;
+        let following = first.trailing_ones();
+        let mut rest = [0; 8];
+        for slot in rest.iter_mut().take(usize::try_from(following).map_err(|_| Short)?) {
+            *slot = self.u8()?;
+        }
+        let rest = u64::from_le_bytes(rest);
+        // Up to seven following bytes leave 7 - following bits in the first; eight leave none.
+        match following {
+            8 => Ok(rest),
+            n => Ok(u64::from(first) >> n.wrapping_add(1) | rest << 7_u32.wrapping_sub(n)),
+        }
+    }
+
+    /// A signed [`varlen`](Self::varlen): the lowest bit is the sign, a negative number is stored as
+    /// its complement.
+    #[inline]
+    pub fn varlen_signed(&mut self) -> Result<i64, Short> {
+        let n = self.varlen()?;
+        let magnitude = (n >> 1).cast_signed();
+        Ok(if n & 1 == 0 { magnitude } else { !magnitude })
+    }
+
     /// Bytes up to a NUL, which is consumed and not returned.
     pub fn nul_terminated(&mut self) -> Result<&'a [u8], Short> {
         let end = self.rest.iter().position(|&b| b == 0).ok_or(Short)?;
@@ -168,6 +196,31 @@ mod tests {
     fn a_length_beyond_the_end_is_short_before_anything_is_taken() {
         let mut r = Reader::new(&[0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]);
         assert_eq!(r.lenenc_bytes(), Err(Short));
+    }
+
+    #[test]
+    fn variable_length_integers_as_documented() {
+        // The first rows are the examples of `libs/mysql/serialization/readme.md`, byte-swapped: the
+        // page prints them most significant byte first.
+        for (bytes, unsigned, signed) in [
+            (&[0b1111_1011, 0xff, 0b0000_0111][..], Ok(65535), None),
+            (&[0b1111_0011, 0xff, 0b0000_1111], Ok(131_070), Some(65535)),
+            (&[0b1111_1011, 0xff, 0b0000_1111], Ok(131_071), Some(-65536)),
+            (&[0x00], Ok(0), Some(0)),
+            (&[0x02], Ok(1), Some(-1)),
+            (&[0xfe], Ok(127), Some(-64)),
+            (&[0x01, 0x02], Ok(128), Some(64)),
+            (&[0x7f, 1, 2, 3, 4, 5, 6, 7], Ok(0x0007_0605_0403_0201), None),
+            (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Ok(u64::MAX), Some(i64::MIN)),
+            (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Err(Short), None),
+            (&[0x01], Err(Short), None),
+            (&[], Err(Short), None),
+        ] {
+            assert_eq!(Reader::new(bytes).varlen(), unsigned, "{bytes:02x?}");
+            if let Some(signed) = signed {
+                assert_eq!(Reader::new(bytes).varlen_signed(), Ok(signed), "{bytes:02x?}");
+            }
+        }
     }
 
     #[test]
