@@ -1,1 +1,3 @@
 //! Column values: typed, lossless, borrowed from the packet.
+
+pub mod json;
