@@ -1,0 +1,419 @@
+//! Dates and times as the server stores and prints them.
+//!
+//! Zero dates, dates with a zero month or day, and days past the end of their month
+//! (`ALLOW_INVALID_DATES`) are values the server can store; they are kept as they are. What it can
+//! never store (month 15, hour 24) is refused.
+//!
+//! Sources: `mysys/my_time.cc` (`my_*_packed_from_binary`, `TIME_from_longlong_*_packed`).
+
+use core::fmt;
+
+/// A calendar day, possibly zero (`0000-00-00`) or partial (`2023-00-15`). `Display`: `YYYY-MM-DD`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Date {
+    year: u16,
+    month: u8,
+    day: u8,
+}
+
+/// A DATETIME(fsp). `Display`: `YYYY-MM-DD hh:mm:ss` and `fsp` digits of the second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DateTime {
+    date: Date,
+    hour: u8,
+    minute: u8,
+    second: u8,
+    fsp: u8,
+    micros: u32,
+}
+
+/// A TIMESTAMP(fsp): an instant in UTC, or the zero value, which is no instant. `Display` is what a
+/// session with `time_zone='+00:00'` sees.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp {
+    seconds: u32,
+    micros: u32,
+    fsp: u8,
+}
+
+/// A TIME(fsp), -838:59:59 to 838:59:59. `Display`: `[-]hh:mm:ss` and `fsp` digits of the second.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Time {
+    negative: bool,
+    hours: u16,
+    minute: u8,
+    second: u8,
+    fsp: u8,
+    micros: u32,
+}
+
+const YEAR_MAX: u64 = 9_999;
+const HOURS_MAX: u64 = 838;
+const SECOND_MICROS: u32 = 1_000_000;
+/// 2038-01-19 03:14:07, the last second of a TIMESTAMP.
+const TIMESTAMP_MAX: u32 = 0x7fff_ffff;
+
+impl Date {
+    /// A day; `None` for what the server cannot store: a year above 9999, a month above 12, a day
+    /// above 31.
+    #[must_use]
+    pub fn new(year: u64, month: u64, day: u64) -> Option<Self> {
+        if year > YEAR_MAX || month > 12 || day > 31 {
+            return None;
+        }
+        let (year, month, day) =
+            (u16::try_from(year).ok()?, u8::try_from(month).ok()?, u8::try_from(day).ok()?);
+        Some(Self { year, month, day })
+    }
+
+    /// The year, 0 to 9999.
+    #[must_use]
+    pub const fn year(self) -> u16 {
+        self.year
+    }
+
+    /// The month, 0 to 12.
+    #[must_use]
+    pub const fn month(self) -> u8 {
+        self.month
+    }
+
+    /// The day of the month, 0 to 31.
+    #[must_use]
+    pub const fn day(self) -> u8 {
+        self.day
+    }
+
+    /// `0000-00-00`.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.year == 0 && self.month == 0 && self.day == 0
+    }
+
+    /// Three bytes: day in 5 bits, month in 4, year in 15 (`Field_newdate::get_date_internal`).
+    pub(crate) fn from_wire(bytes: [u8; 3]) -> Option<Self> {
+        let [a, b, c] = bytes;
+        let packed = u32::from_le_bytes([a, b, c, 0]);
+        Self::new(u64::from(packed >> 9), u64::from(packed >> 5 & 15), u64::from(packed & 31))
+    }
+}
+
+impl DateTime {
+    /// A date and time; `None` for what the server cannot store. `micros` counts millionths whatever
+    /// the `fsp`.
+    #[must_use]
+    pub fn new(date: Date, hour: u64, minute: u64, second: u64, micros: u32, fsp: u8) -> Option<Self> {
+        if hour > 23 || minute > 59 || second > 59 || micros >= SECOND_MICROS || fsp > 6 {
+            return None;
+        }
+        let (hour, minute, second) =
+            (u8::try_from(hour).ok()?, u8::try_from(minute).ok()?, u8::try_from(second).ok()?);
+        Some(Self { date, hour, minute, second, fsp, micros })
+    }
+
+    /// The day.
+    #[must_use]
+    pub const fn date(self) -> Date {
+        self.date
+    }
+
+    /// 0 to 23.
+    #[must_use]
+    pub const fn hour(self) -> u8 {
+        self.hour
+    }
+
+    /// 0 to 59.
+    #[must_use]
+    pub const fn minute(self) -> u8 {
+        self.minute
+    }
+
+    /// 0 to 59.
+    #[must_use]
+    pub const fn second(self) -> u8 {
+        self.second
+    }
+
+    /// Millionths of the second, 0 to 999999.
+    #[must_use]
+    pub const fn micros(self) -> u32 {
+        self.micros
+    }
+
+    /// Digits of the second that the column holds, 0 to 6.
+    #[must_use]
+    pub const fn fsp(self) -> u8 {
+        self.fsp
+    }
+
+    /// `0000-00-00 00:00:00`.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.date.is_zero() && self.hour == 0 && self.minute == 0 && self.second == 0 && self.micros == 0
+    }
+
+    /// Five bytes big-endian, biased by 2^39 (17 bits year×13+month, 5 day, 5 hour, 6 minute,
+    /// 6 second), then the fraction.
+    pub(crate) fn from_wire(bytes: &[u8], fsp: u8) -> Option<Self> {
+        let (head, fraction) = bytes.split_first_chunk::<5>()?;
+        let [a, b, c, d, e] = *head;
+        let biased = u64::from_be_bytes([0, 0, 0, a, b, c, d, e]);
+        let packed = biased.checked_sub(0x80_0000_0000)?;
+        let months = packed >> 22;
+        let date = Date::new(months / 13, months % 13, packed >> 17 & 31)?;
+        Self::new(
+            date,
+            packed >> 12 & 31,
+            packed >> 6 & 63,
+            packed & 63,
+            fraction_micros(fraction, fsp)?,
+            fsp,
+        )
+    }
+
+    /// Eight bytes little-endian: the decimal number YYYYMMDDhhmmss (`Field_datetime`, before 5.6.4).
+    pub(crate) fn from_old_wire(bytes: [u8; 8]) -> Option<Self> {
+        let packed = u64::from_le_bytes(bytes);
+        let (date, time) = (packed / 1_000_000, packed % 1_000_000);
+        let date = Date::new(date / 10_000, date / 100 % 100, date % 100)?;
+        Self::new(date, time / 10_000, time / 100 % 100, time % 100, 0, 0)
+    }
+}
+
+impl Timestamp {
+    /// An instant from the epoch's second 1 to 2038-01-19 03:14:07, or zero (0 and 0), which is the
+    /// zero value; `None` for anything else.
+    #[must_use]
+    pub const fn new(seconds: u32, micros: u32, fsp: u8) -> Option<Self> {
+        if seconds > TIMESTAMP_MAX || micros >= SECOND_MICROS || (seconds == 0 && micros != 0) || fsp > 6 {
+            return None;
+        }
+        Some(Self { seconds, micros, fsp })
+    }
+
+    /// `0000-00-00 00:00:00`: not an instant, and not the epoch.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.seconds == 0
+    }
+
+    /// Seconds since the epoch (UTC); `None` for the zero value.
+    #[must_use]
+    pub const fn unix_seconds(self) -> Option<u32> {
+        if self.is_zero() { None } else { Some(self.seconds) }
+    }
+
+    /// Millionths of the second, 0 to 999999.
+    #[must_use]
+    pub const fn micros(self) -> u32 {
+        self.micros
+    }
+
+    /// Digits of the second that the column holds, 0 to 6.
+    #[must_use]
+    pub const fn fsp(self) -> u8 {
+        self.fsp
+    }
+
+    /// The date and time in UTC; the zero date for the zero value.
+    #[must_use]
+    pub fn to_utc(self) -> DateTime {
+        let date = if self.is_zero() {
+            Date { year: 0, month: 0, day: 0 }
+        } else {
+            civil_from_days(self.seconds / 86_400)
+        };
+        let time = self.seconds % 86_400;
+        let part = |n: u32| u8::try_from(n).unwrap_or(0);
+        DateTime {
+            date,
+            hour: part(time / 3_600),
+            minute: part(time / 60 % 60),
+            second: part(time % 60),
+            fsp: self.fsp,
+            micros: self.micros,
+        }
+    }
+
+    /// Four bytes big-endian, then the fraction.
+    pub(crate) fn from_wire(bytes: &[u8], fsp: u8) -> Option<Self> {
+        let (head, fraction) = bytes.split_first_chunk::<4>()?;
+        Self::new(u32::from_be_bytes(*head), fraction_micros(fraction, fsp)?, fsp)
+    }
+
+    /// Four bytes little-endian (`Field_timestamp`, before 5.6.4).
+    pub(crate) const fn from_old_wire(bytes: [u8; 4]) -> Option<Self> {
+        Self::new(u32::from_le_bytes(bytes), 0, 0)
+    }
+}
+
+impl Time {
+    /// A time; `None` for what the server cannot store. A zero has no sign.
+    #[must_use]
+    pub fn new(negative: bool, hours: u64, minute: u64, second: u64, micros: u32, fsp: u8) -> Option<Self> {
+        if hours > HOURS_MAX || minute > 59 || second > 59 || micros >= SECOND_MICROS || fsp > 6 {
+            return None;
+        }
+        let negative = negative && (hours, minute, second, micros) != (0, 0, 0, 0);
+        let (hours, minute, second) =
+            (u16::try_from(hours).ok()?, u8::try_from(minute).ok()?, u8::try_from(second).ok()?);
+        Some(Self { negative, hours, minute, second, fsp, micros })
+    }
+
+    /// Below zero; the other parts are then to be subtracted, all of them.
+    #[must_use]
+    pub const fn is_negative(self) -> bool {
+        self.negative
+    }
+
+    /// 0 to 838.
+    #[must_use]
+    pub const fn hours(self) -> u16 {
+        self.hours
+    }
+
+    /// 0 to 59.
+    #[must_use]
+    pub const fn minute(self) -> u8 {
+        self.minute
+    }
+
+    /// 0 to 59.
+    #[must_use]
+    pub const fn second(self) -> u8 {
+        self.second
+    }
+
+    /// Millionths of the second, 0 to 999999.
+    #[must_use]
+    pub const fn micros(self) -> u32 {
+        self.micros
+    }
+
+    /// Digits of the second that the column holds, 0 to 6.
+    #[must_use]
+    pub const fn fsp(self) -> u8 {
+        self.fsp
+    }
+
+    /// Three bytes big-endian biased by 2^23 (1 bit unused, 10 hour, 6 minute, 6 second), then the
+    /// fraction. The whole is one number in two's complement: the fraction of a negative time is
+    /// borrowed from the seconds, which is where decoders lose the sign.
+    pub(crate) fn from_wire(bytes: &[u8], fsp: u8) -> Option<Self> {
+        let (&[a, b, c], fraction) = bytes.split_first_chunk::<3>()?;
+        let (per_unit, width) = fraction_unit(fsp)?;
+        let fraction = big_endian(fraction, width)?;
+        let whole = u64::from_be_bytes([0, 0, 0, 0, 0, a, b, c]);
+        let bits = u32::from(width) * 8;
+        let packed = (whole << bits | u64::from(fraction)).cast_signed();
+        let packed = packed.checked_sub(0x80_0000_i64 << bits)?;
+        let size = packed.unsigned_abs();
+        let micros = u32::try_from(size & ((1 << bits) - 1)).ok()?.checked_mul(per_unit)?;
+        let hms = size >> bits;
+        Self::new(packed < 0, hms >> 12, hms >> 6 & 63, hms & 63, micros, fsp)
+    }
+
+    /// Three bytes little-endian, signed: the decimal number hhhmmss (`Field_time`, before 5.6.4).
+    pub(crate) fn from_old_wire(bytes: [u8; 3]) -> Option<Self> {
+        let [a, b, c] = bytes;
+        let packed = i32::from_le_bytes([0, a, b, c]) >> 8;
+        let size = u64::from(packed.unsigned_abs());
+        Self::new(packed < 0, size / 10_000, size / 100 % 100, size % 100, 0, 0)
+    }
+}
+
+/// Millionths per unit of the stored fraction, and its width in bytes.
+const fn fraction_unit(fsp: u8) -> Option<(u32, u8)> {
+    match fsp {
+        0 => Some((0, 0)),
+        1 | 2 => Some((10_000, 1)),
+        3 | 4 => Some((100, 2)),
+        5 | 6 => Some((1, 3)),
+        _ => None,
+    }
+}
+
+fn fraction_micros(bytes: &[u8], fsp: u8) -> Option<u32> {
+    let (per_unit, width) = fraction_unit(fsp)?;
+    big_endian(bytes, width)?.checked_mul(per_unit)
+}
+
+fn big_endian(bytes: &[u8], width: u8) -> Option<u32> {
+    match (bytes, width) {
+        ([], 0) => Some(0),
+        ([a], 1) => Some(u32::from(*a)),
+        ([a, b], 2) => Some(u32::from_be_bytes([0, 0, *a, *b])),
+        ([a, b, c], 3) => Some(u32::from_be_bytes([0, *a, *b, *c])),
+        _ => None,
+    }
+}
+
+/// The proleptic Gregorian day of a day number since 1970-01-01 (H. Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms", `civil_from_days`, without the part for days before 1970).
+fn civil_from_days(days: u32) -> Date {
+    let z = days + 719_468;
+    let era = z / 146_097;
+    let day_of_era = z % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u32::from(month <= 2);
+    let part = |n: u32| u8::try_from(n).unwrap_or(0);
+    Date { year: u16::try_from(year).unwrap_or(0), month: part(month), day: part(day) }
+}
+
+fn write_fraction(f: &mut fmt::Formatter<'_>, micros: u32, fsp: u8) -> fmt::Result {
+    let digits = usize::from(fsp.min(6));
+    let shown = match fsp {
+        0 => return Ok(()),
+        1 => micros / 100_000,
+        2 => micros / 10_000,
+        3 => micros / 1_000,
+        4 => micros / 100,
+        5 => micros / 10,
+        _ => micros,
+    };
+    write!(f, ".{shown:0digits$}")
+}
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    }
+}
+
+impl fmt::Display for DateTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:02}:{:02}:{:02}", self.date, self.hour, self.minute, self.second)?;
+        write_fraction(f, self.micros, self.fsp)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_utc().fmt(f)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.negative { "-" } else { "" };
+        write!(f, "{sign}{:02}:{:02}:{:02}", self.hours, self.minute, self.second)?;
+        write_fraction(f, self.micros, self.fsp)
+    }
+}
+
+// Rule 1: a date is a row value; only the kind is shown.
+macro_rules! redacted {
+    ($($name:ident),*) => {$(
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(stringify!($name))
+            }
+        }
+    )*};
+}
+redacted!(Date, DateTime, Timestamp, Time);
