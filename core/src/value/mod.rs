@@ -1,5 +1,6 @@
 //! Column values: typed, lossless, borrowed from the packet.
 
+pub mod charset;
 pub mod json;
 
 mod decimal;
