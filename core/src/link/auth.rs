@@ -166,3 +166,116 @@ impl TryRng for SeedRandom {
 }
 
 impl TryCryptoRng for SeedRandom {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::String;
+
+    /// What a server would send, without the NUL.
+    const NONCE: Nonce = *b"!\"#$%&'()*+,-./01234";
+
+    const KEY_1024: &str = "\
+-----BEGIN PUBLIC KEY-----\n\
+MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC00iUOAiBAg5uH7i49ssPiCz7G\n\
+08KXbEJ8LU9aof4J3KxdQg32ur7Pkp3Mc0GMv0wDfgby7uXl8J5SsfBEHgfFdE4V\n\
+rc30ZD0H1vlL7nylOB/PJEkdeeuoXQUVlC1LOWQOGUWboP9sdZgLMYvyEBwLb5Mw\n\
+cXsLt8siEBFZRPir9wIDAQAB\n\
+-----END PUBLIC KEY-----\n\
+";
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Computed with Python's hashlib from the formulas of the manual.
+    #[test]
+    fn scrambles() {
+        for (password, native_hex, caching_hex) in [
+            (
+                "secret",
+                "1f44f306295a10870fd7895d358cb5f975d7d47f",
+                "3e6e1d1225dfe8531b46e47caf897453dba8211b1e2fdca5e10ef0f98718b18e",
+            ),
+            (
+                "p\u{e4}ssw\u{f6}rd \u{20ac}",
+                "625c62df5dc794c3bbf097811ce0041ed4a1a0ed",
+                "cf98c4fcb43fba7bae81de91b8fdcc14d8e96ff225ccca0220abe788c2610f46",
+            ),
+            ("", "", "00"),
+        ] {
+            let password = Secret::new(password);
+            assert_eq!(hex(&native(&password, &NONCE)), native_hex);
+            assert_eq!(hex(&caching_sha2(&password, &NONCE)), caching_hex);
+        }
+    }
+
+    #[test]
+    fn the_mask_repeats_the_nonce_and_covers_the_nul() {
+        let masked = masked(&Secret::new("0123456789abcdefghijkl"), &NONCE);
+        let bytes = masked.expose();
+        assert_eq!(bytes.len(), 23);
+        assert_eq!(bytes[0], b'0' ^ NONCE[0]);
+        assert_eq!(bytes[20], b'k' ^ NONCE[0]);
+        assert_eq!(bytes[22], NONCE[2], "the NUL is masked as well");
+    }
+
+    /// Computed with Python's hashlib.
+    #[test]
+    fn random_bytes_are_a_function_of_the_seed() {
+        let mut random = SeedRandom::new([7; 32]);
+        let mut bytes = [0; 40];
+        random.try_fill_bytes(&mut bytes).unwrap();
+        assert_eq!(
+            hex(&bytes),
+            "b20669e31d026d157b06fdcebde72b42ad3f9baa5874dfac20f98dd01f19041a210a1e5fc0e80a41"
+        );
+        assert_ne!(random.try_next_u64(), SeedRandom::new([8; 32]).try_next_u64());
+    }
+
+    /// OpenSSL decrypts this with the private half (`pkeyutl -decrypt -pkeyopt rsa_padding_mode:oaep`) to
+    /// "secret" and a NUL, masked with the nonce.
+    #[test]
+    fn an_encrypted_password() {
+        let key = ServerPublicKey::from_pem(KEY_1024.as_bytes()).unwrap();
+        let encrypted = key.encrypt(&Secret::new("secret"), &NONCE, &mut SeedRandom::new([7; 32])).unwrap();
+        assert_eq!(
+            hex(&encrypted),
+            concat!(
+                "479c47630749e9cf4b8f1d360a1fa0707dafb8b85af9fb686531098bd4160f25",
+                "8ed3ef14dfe5ddba913226aa0240dcf8a31e6b34f5aaf3b7e0636e6084e7730d",
+                "f3b85d652cf448de86ee8dc4292efd8b0c971535604952b367c6bd3a92591cb9",
+                "c402a80d03f56acd5a36a13066ae6f585d699c4b755620e1a7faf813d8b141cc",
+            )
+        );
+    }
+
+    #[test]
+    fn the_longest_password_is_the_key_less_43_bytes() {
+        let key = ServerPublicKey::from_pem(KEY_1024.as_bytes()).unwrap();
+        let encrypt = |len| key.encrypt(&Secret::new("x".repeat(len)), &NONCE, &mut SeedRandom::new([7; 32]));
+        assert_eq!(encrypt(85).map(|bytes| bytes.len()), Ok(128));
+        assert_eq!(encrypt(86), Err(PasswordTooLong { max: 85 }));
+        assert_eq!(encrypt(10_000), Err(PasswordTooLong { max: 85 }));
+    }
+
+    #[test]
+    fn keys_are_read_leniently_around_and_strictly_inside() {
+        for good in [
+            KEY_1024.into(),
+            // As the server writes its own.
+            format!("{KEY_1024}\0"),
+            format!("\r\n {} \n\0", KEY_1024.replace('\n', "\r\n")),
+        ] {
+            let key = ServerPublicKey::from_pem(good.as_bytes()).unwrap();
+            assert_eq!(format!("{key:?}"), "ServerPublicKey(1024 bits)");
+        }
+        let ed25519 = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA+1fWZM7vyuE2amkIswgKVWoYA3NpznzFqgPW8vzp7FU=\n-----END PUBLIC KEY-----\n";
+        let rsa_512 = "-----BEGIN PUBLIC KEY-----\nMFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAL+jffByfpLQK9AyhknlOyXmzvlGt+an\n7DxSyOU9PQfJktF7XjRZla3x4a+ViOusZLEvxdZuiwUfIkVV8gczYCECAwEAAQ==\n-----END PUBLIC KEY-----\n";
+        for bad in ["", "\0", "no key", ed25519, rsa_512, &KEY_1024[..100], &KEY_1024.replace("MIG", "MIX")] {
+            assert!(ServerPublicKey::from_pem(bad.as_bytes()).is_err(), "{bad}");
+        }
+        assert!(ServerPublicKey::from_pem(&[0xff, 0xfe]).is_err());
+    }
+}

@@ -158,3 +158,93 @@ impl StreamPacket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    fn payload(bytes: &'static [u8]) -> Payload {
+        Payload { bytes: Bytes::from_static(bytes), retained: 64 }
+    }
+
+    #[test]
+    fn simple_commands() {
+        assert_eq!(&quit()[..], [0x01]);
+        assert_eq!(&ping()[..], [0x0e]);
+        assert_eq!(&query(b"DO 1")[..], b"\x03DO 1");
+    }
+
+    /// Field by field as `page_protocol_com_register_replica` lists them.
+    #[test]
+    fn register_replica() {
+        let bytes = RegisterReplica { server_id: 0x0102_0304, host: "capstan", port: 3306 }.encode();
+        let want = [
+            &[0x15][..],
+            &[0x04, 0x03, 0x02, 0x01],
+            b"\x07capstan",
+            // user, password
+            &[0x00, 0x00],
+            &[0xea, 0x0c],
+            // rank, source id
+            &[0x00, 0x00, 0x00, 0x00],
+            &[0x00, 0x00, 0x00, 0x00],
+        ]
+        .concat();
+        assert_eq!(bytes, want);
+        let long = "h".repeat(300);
+        let bytes = RegisterReplica { server_id: 1, host: &long, port: 0 }.encode();
+        assert_eq!((bytes[5], bytes.len()), (255, 1 + 4 + 256 + 2 + 2 + 8));
+    }
+
+    /// Field by field as `page_protocol_com_binlog_dump_gtid` lists them.
+    #[test]
+    fn binlog_dump_gtid() {
+        let dump = BinlogDump {
+            flags: BINLOG_THROUGH_GTID | USE_HEARTBEAT_EVENT_V2,
+            server_id: 7,
+            file: b"",
+            position: 4,
+            gtid_set: &[0; 8],
+        };
+        let want = [
+            &[0x1e][..],
+            &[0x06, 0x00],
+            &[0x07, 0x00, 0x00, 0x00],
+            // the file's name
+            &[0x00, 0x00, 0x00, 0x00],
+            &[0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00],
+            // the set: none
+            &[0x08, 0x00, 0x00, 0x00],
+            &[0x00; 8],
+        ]
+        .concat();
+        assert_eq!(dump.encode(), want);
+        let named = BinlogDump { file: b"b.1", position: 1 << 33, ..dump }.encode();
+        assert_eq!(&named[7..22], b"\x03\x00\x00\x00b.1\x00\x00\x00\x00\x02\x00\x00\x00");
+    }
+
+    #[test]
+    fn packets_of_a_dump() {
+        let event = StreamPacket::classify(payload(b"\x00event")).unwrap();
+        assert_eq!(event, StreamPacket::Event(payload(b"event")));
+        assert_eq!(StreamPacket::classify(payload(b"\x00")), Ok(StreamPacket::Event(payload(b""))));
+        for end in [&b"\xfe"[..], b"\xfe\x00\x00\x02\x00"] {
+            assert_eq!(StreamPacket::classify(payload(end)), Ok(StreamPacket::End), "{end:02x?}");
+        }
+        let refused = StreamPacket::classify(payload(b"\xff\xd4\x04#HY000text")).unwrap();
+        assert_eq!(format!("{refused:?}"), "Error(server error 1236 (HY000))");
+        for (bytes, want) in [
+            (&b""[..], StreamError::Unexpected),
+            (b"\x01\x00", StreamError::Unexpected),
+            // The header of semi-synchronous replication, which was not asked for
+            (b"\xef\x01\x00", StreamError::Unexpected),
+            (b"\xfe\x00\x00\x02\x00\x00\x00\x00\x00", StreamError::Unexpected),
+            (b"\xff\xd4", StreamError::Malformed(Malformed)),
+        ] {
+            assert_eq!(StreamPacket::classify(payload(bytes)), Err(want), "{bytes:02x?}");
+        }
+        let event = StreamPacket::classify(payload(b"\x00sentinel")).unwrap();
+        assert_eq!(format!("{event:?}"), "Event(8 bytes)");
+    }
+}

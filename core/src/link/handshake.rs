@@ -12,8 +12,6 @@ use super::login::{KeyTrust, Login, TlsMode, VersionGate};
 use super::response::{Capabilities, EOF_HEADER, ERR_HEADER, Malformed, OK_HEADER, OkPacket};
 use super::version::{ServerVersion, UnsupportedServer};
 use crate::wire::{Reader, Short};
-use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::{BufMut, Bytes};
 use core::fmt;
@@ -388,3 +386,6 @@ const AUTH_MORE_DATA: u8 = 0x01;
 const AUTH_NEXT_FACTOR: u8 = 0x02;
 const FAST_AUTH_SUCCESS: u8 = 0x03;
 const PERFORM_FULL_AUTHENTICATION: u8 = 0x04;
+
+#[cfg(test)]
+mod tests;

@@ -113,3 +113,28 @@ impl Login {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn what_cannot_be_sent_is_refused_at_once() {
+        for (user, password, want) in [
+            ("a\0b", "", LoginError::UserHasNul),
+            ("a", "b\0", LoginError::PasswordHasNul),
+            (&*"u".repeat(256), "", LoginError::UserTooLong),
+        ] {
+            assert_eq!(Login::new(user, Secret::new(password)).unwrap_err(), want);
+        }
+    }
+
+    #[test]
+    fn the_strict_terms_are_the_default() {
+        let login = Login::new("repl", Secret::new("sentinel")).unwrap();
+        assert_eq!((login.tls, login.gate), (TlsMode::Required, VersionGate::Supported));
+        assert!(matches!(login.key, KeyTrust::Refuse));
+        assert!(!format!("{login:?}").contains("sentinel"));
+    }
+}

@@ -11,7 +11,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use core::fmt;
 
 /// The longest packet; a payload of this length or more goes on in the next packet.
@@ -164,6 +164,7 @@ impl Framer {
         }
         self.advance().inspect_err(|&error| {
             self.failed = Some(error);
+            self.header_len = 0;
             self.chunks.clear();
             self.joined = Vec::new();
         })
@@ -229,12 +230,8 @@ impl Framer {
 
     /// Reads a packet header and checks what can be checked before the body.
     fn read_header(&mut self) -> Result<Option<Packet>, PacketError> {
-        while self.header_len < HEADER_LEN {
-            let Some(byte) = self.pop_byte() else { return Ok(None) };
-            if let Some(place) = self.header.get_mut(self.header_len) {
-                *place = byte;
-            }
-            self.header_len = self.header_len.saturating_add(1);
+        if !self.fill_header() {
+            return Ok(None);
         }
         let [a, b, c, found] = self.header;
         let len = usize::try_from(u32::from_le_bytes([a, b, c, 0])).unwrap_or(PACKET_LEN_MAX);
@@ -255,6 +252,18 @@ impl Framer {
         Ok(Some(Packet { missing: len, last: len < PACKET_LEN_MAX }))
     }
 
+    /// Collects the header's bytes, which may come from several chunks; true when all four are there.
+    fn fill_header(&mut self) -> bool {
+        while let Some(place) = self.header.get_mut(self.header_len..).filter(|place| !place.is_empty()) {
+            let Some(chunk) = self.chunks.front_mut() else { return false };
+            let take = chunk.rest.len().min(place.len());
+            place.iter_mut().zip(&chunk.rest).for_each(|(to, from)| *to = *from);
+            self.header_len = self.header_len.saturating_add(take);
+            self.consume(take);
+        }
+        true
+    }
+
     /// A server that gives up an idle connection (`wait_timeout`, shutdown, KILL) sends its error
     /// with an id of its own before it has seen our command. `net_serv.cc` takes such a packet as the
     /// answer when the first packet of a reply is due; so do we, if it is an error packet.
@@ -268,41 +277,38 @@ impl Framer {
         if len == 0 {
             return Some(Payload { bytes: Bytes::new(), retained: 0 });
         }
-        let chunk = self.chunks.front_mut()?;
+        let chunk = self.chunks.front()?;
         if chunk.rest.len() < len {
             return None;
         }
-        let payload = Payload { bytes: chunk.rest.split_to(len), retained: chunk.whole_len };
-        if chunk.rest.is_empty() {
-            self.chunks.pop_front();
-        }
+        let payload = Payload { bytes: chunk.rest.slice(..len), retained: chunk.whole_len };
+        self.consume(len);
         Some(payload)
     }
 
     /// Moves what is there of the packet into `joined`; true when the packet is complete.
     fn join(&mut self, mut packet: Packet) -> bool {
         while packet.missing > 0 {
-            let Some(chunk) = self.chunks.front_mut() else { break };
-            let take = chunk.rest.len().min(packet.missing);
-            let part = chunk.rest.split_to(take);
-            if chunk.rest.is_empty() {
-                self.chunks.pop_front();
-            }
+            let Some(chunk) = self.chunks.front() else { break };
+            let part = chunk.rest.get(..packet.missing).unwrap_or(&chunk.rest);
+            let take = part.len();
             reserve(&mut self.joined, take, packet.missing);
-            self.joined.extend_from_slice(&part);
+            self.joined.extend_from_slice(part);
+            self.consume(take);
             packet.missing = packet.missing.saturating_sub(take);
         }
         self.packet = Some(packet);
         packet.missing == 0
     }
 
-    fn pop_byte(&mut self) -> Option<u8> {
-        let chunk = self.chunks.front_mut()?;
-        let byte = chunk.rest.split_to(1).first().copied();
-        if chunk.rest.is_empty() {
+    /// Steps over bytes of the first chunk, and lets it go at its end.
+    fn consume(&mut self, len: usize) {
+        let Some(chunk) = self.chunks.front_mut() else { return };
+        if len < chunk.rest.len() {
+            chunk.rest.advance(len);
+        } else {
             self.chunks.pop_front();
         }
-        byte
     }
 
     fn queued(&self) -> usize {
@@ -336,3 +342,6 @@ pub fn encode(payload: &[u8], sequence: &mut Sequence, out: &mut BytesMut) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -292,3 +292,6 @@ impl Query {
 
 const LOCAL_INFILE: u8 = 0xfb;
 const NULL_CELL: u8 = 0xfb;
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,9 @@
 //! The server's first packet, `Protocol::HandshakeV10`.
 
-use super::{Capabilities, HandshakeError, Nonce, Plugin, Reader, ServerVersion};
+use super::plugin::Plugin;
+use super::{Capabilities, HandshakeError, Nonce};
+use crate::link::version::ServerVersion;
+use crate::wire::Reader;
 
 /// What of a greeting matters.
 #[derive(Debug)]

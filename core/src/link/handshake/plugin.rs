@@ -1,6 +1,7 @@
 //! Authentication plugins by name.
 
-use super::{Box, String};
+use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt;
 
 /// The plugins that are spoken.
