@@ -55,13 +55,11 @@ pub(crate) enum Kind {
 
 /// Columns that lie together when nothing is NULL: a run without lengths, then one with a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+struct Run {
     /// Bytes of the columns without a length.
-    pub(crate) fixed: u32,
+    fixed: u32,
     /// Bytes of the length that follows them; 0 at the end of the row.
-    pub(crate) prefix: u8,
-    /// The column that owns this length (for errors).
-    pub(crate) column: usize,
+    prefix: u8,
 }
 
 impl Step {
@@ -69,15 +67,6 @@ impl Step {
     #[inline]
     pub(crate) fn split<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
         split(self.prefix, usize::from(self.width), bytes)
-    }
-}
-
-impl Run {
-    /// Steps over the run.
-    #[inline]
-    pub(crate) fn skip<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        let rest = bytes.get(self.fixed as usize..)?;
-        split(self.prefix, 0, rest).map(|(_, rest)| rest)
     }
 }
 
@@ -110,7 +99,7 @@ fn split(prefix: u8, width: usize, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) steps: Box<[Step]>,
-    pub(crate) runs: Box<[Run]>,
+    runs: Box<[Run]>,
 }
 
 impl Plan {
@@ -119,20 +108,31 @@ impl Plan {
         let runs = runs(&steps);
         Self { steps, runs }
     }
+
+    /// Steps over the values of a row that has every column and no NULL; `None` if they do not fit.
+    #[inline]
+    pub(crate) fn skip<'a>(&self, values: &'a [u8]) -> Option<&'a [u8]> {
+        let mut rest = values;
+        for run in &self.runs {
+            rest = rest.get(run.fixed as usize..)?;
+            rest = split(run.prefix, 0, rest)?.1;
+        }
+        Some(rest)
+    }
 }
 
 fn runs(steps: &[Step]) -> Box<[Run]> {
     let mut runs = Vec::new();
     let mut fixed = 0u32;
-    for (column, step) in steps.iter().enumerate() {
+    for step in steps {
         fixed = fixed.saturating_add(u32::from(step.width));
         if step.prefix != 0 {
-            runs.push(Run { fixed, prefix: step.prefix, column });
+            runs.push(Run { fixed, prefix: step.prefix });
             fixed = 0;
         }
     }
     if fixed != 0 {
-        runs.push(Run { fixed, prefix: 0, column: steps.len().saturating_sub(1) });
+        runs.push(Run { fixed, prefix: 0 });
     }
     runs.into_boxed_slice()
 }

@@ -278,16 +278,12 @@ impl RowsEvent {
         let plan = self.table.plan();
         let (nulls, values) = split_nulls(rest, image.present)
             .ok_or(RowsError::Row { row, column: self.table.columns().len() })?;
-        let rest = if image.full && ones(nulls, image.present) == 0 {
-            // Nothing NULL: columns of fixed width are stepped over together.
-            let mut rest = values;
-            for run in &plan.runs {
-                rest = run.skip(rest).ok_or(RowsError::Row { row, column: run.column })?;
-            }
-            rest
-        } else {
-            walk(&plan.steps, self.present(image), image.full, nulls, values, |_, _, _| {})
-                .map_err(|column| RowsError::Row { row, column })?
+        // Nothing NULL: columns of fixed width are stepped over together.
+        let together = image.full && ones(nulls, image.present) == 0;
+        let rest = match together.then(|| plan.skip(values)).flatten() {
+            Some(rest) => rest,
+            None => walk(&plan.steps, self.present(image), image.full, nulls, values, |_, _, _| {})
+                .map_err(|column| RowsError::Row { row, column })?,
         };
         Ok(self.bytes.len().saturating_sub(rest.len()))
     }
@@ -638,3 +634,6 @@ fn ones(bitmap: &[u8], count: usize) -> usize {
     }
     ones
 }
+
+#[cfg(test)]
+mod tests;
