@@ -30,7 +30,7 @@ pub(crate) fn decode<'a>(step: Step, column: &'a Column, bytes: &'a [u8]) -> Res
             let [a, b, c] = array(bytes)?;
             Value::UInt(u64::from(u32::from_le_bytes([a, b, c, 0])))
         }
-        Kind::Text { collation } => Value::Text(Text::new(bytes, collation)),
+        Kind::Text { collation, charset } => Value::Text(Text::of_column(bytes, collation, charset)),
         Kind::Binary { pad_to } => Value::Binary(Binary::new(bytes, pad_to)),
         Kind::Blob => Value::Blob(bytes),
         Kind::Float => {

@@ -144,7 +144,3 @@ pub enum ValueFault {
     #[error("a malformed VECTOR")]
     Vector,
 }
-
-fn to_utf8(_collation: u16, bytes: &[u8]) -> Result<alloc::borrow::Cow<'_, str>, NotText> {
-    core::str::from_utf8(bytes).map(alloc::borrow::Cow::Borrowed).map_err(|_| NotText::Invalid)
-}

@@ -5,6 +5,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
+use super::charset::Charset;
 use super::table::{Column, ColumnType};
 
 /// How one column lies in a row image.
@@ -43,7 +44,7 @@ pub(crate) enum Kind {
     OldTime,
     OldDateTime,
     OldTimestamp,
-    Text { collation: Option<u16> },
+    Text { collation: Option<u16>, charset: Option<Charset> },
     Binary { pad_to: u16 },
     Blob,
     Enum,
@@ -162,11 +163,9 @@ fn step(t: &ColumnType) -> Step {
         ColumnType::OldDateTime => fixed(8, Kind::OldDateTime),
         ColumnType::OldTimestamp => fixed(4, Kind::OldTimestamp),
         ColumnType::Char { bytes_max, collation } | ColumnType::Varchar { bytes_max, collation } => {
-            counted(string_prefix(*bytes_max), Kind::Text { collation: *collation })
+            counted(string_prefix(*bytes_max), text(*collation))
         }
-        ColumnType::Text { length_bytes, collation } => {
-            counted(*length_bytes, Kind::Text { collation: *collation })
-        }
+        ColumnType::Text { length_bytes, collation } => counted(*length_bytes, text(*collation)),
         ColumnType::Binary { bytes } => counted(string_prefix(*bytes), Kind::Binary { pad_to: *bytes }),
         ColumnType::Varbinary { bytes_max } => counted(string_prefix(*bytes_max), Kind::Binary { pad_to: 0 }),
         ColumnType::Blob { length_bytes } => counted(*length_bytes, Kind::Blob),
@@ -176,6 +175,10 @@ fn step(t: &ColumnType) -> Step {
         ColumnType::Geometry { .. } => counted(4, Kind::Geometry),
         ColumnType::Vector { .. } => counted(4, Kind::Vector),
     }
+}
+
+fn text(collation: Option<u16>) -> Kind {
+    Kind::Text { collation, charset: collation.and_then(Charset::of_collation) }
 }
 
 /// Strings of at most 255 bytes have a length of one byte, longer ones of two

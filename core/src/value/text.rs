@@ -3,6 +3,7 @@
 use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::fmt;
 
+use super::charset::Charset;
 use super::table::Labels;
 
 /// A CHAR, VARCHAR or TEXT value: bytes in the character set of its collation.
@@ -10,6 +11,7 @@ use super::table::Labels;
 pub struct Text<'a> {
     bytes: &'a [u8],
     collation: Option<u16>,
+    charset: Option<Charset>,
 }
 
 /// Why text cannot be shown as UTF-8. Its bytes are still there.
@@ -26,8 +28,13 @@ pub enum NotText {
 impl<'a> Text<'a> {
     /// Text of a collation id; `None`: the source did not say.
     #[must_use]
-    pub const fn new(bytes: &'a [u8], collation: Option<u16>) -> Self {
-        Self { bytes, collation }
+    pub fn new(bytes: &'a [u8], collation: Option<u16>) -> Self {
+        Self { bytes, collation, charset: collation.and_then(Charset::of_collation) }
+    }
+
+    /// Text of a column, whose character set was looked up before.
+    pub(crate) const fn of_column(bytes: &'a [u8], collation: Option<u16>, charset: Option<Charset>) -> Self {
+        Self { bytes, collation, charset }
     }
 
     /// The bytes as the server stores them.
@@ -36,10 +43,16 @@ impl<'a> Text<'a> {
         self.bytes
     }
 
-    /// The collation id.
+    /// The collation id, where the source wrote it.
     #[must_use]
     pub const fn collation(self) -> Option<u16> {
         self.collation
+    }
+
+    /// The character set, where the source wrote the collation and it is a known one.
+    #[must_use]
+    pub const fn charset(self) -> Option<Charset> {
+        self.charset
     }
 
     /// The text in UTF-8; borrowed where the bytes already are.
@@ -47,7 +60,8 @@ impl<'a> Text<'a> {
     /// # Errors
     /// [`NotText`] says why it cannot be.
     pub fn to_str(self) -> Result<Cow<'a, str>, NotText> {
-        super::to_utf8(self.collation.ok_or(NotText::UnknownCollation)?, self.bytes)
+        let charset = self.charset.ok_or(NotText::UnknownCollation)?;
+        charset.to_utf8(self.bytes).map_err(|_| NotText::Invalid)
     }
 }
 
