@@ -19,14 +19,14 @@ pub struct GtidTextError {
 /// What a malformed GTID text should have had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// A UUID of 36 characters.
+    /// A UUID, in any of its spellings.
     Uuid,
     /// `:`
     Colon,
     /// A tag: up to 32 letters, digits and underscores.
     Tag,
-    /// A number 1..=9223372036854775806 in decimal without leading zeros (the server reads those as
-    /// octal).
+    /// A number 1..=9223372036854775806 in decimal without leading zeros (some versions of the server
+    /// read those as octal).
     Number,
     /// An interval whose end does not lie before its start (the server drops such an interval, and
     /// what its writer meant is lost).
@@ -116,8 +116,7 @@ impl FromStr for GtidSet {
     /// holds for the intervals behind it up to the next tag or UUID.
     ///
     /// Refused although the server lets it pass, because it would lose something in silence: a UUID
-    /// or tag without intervals, an interval that ends before it starts, octal and hexadecimal
-    /// numbers.
+    /// or tag without intervals, an interval that ends before it starts, leading zeros.
     fn from_str(text: &str) -> Result<Self, GtidTextError> {
         let mut text = Text::new(text);
         let mut all = Vec::new();
@@ -184,10 +183,9 @@ impl<'a> Text<'a> {
     }
 
     fn uuid(&mut self) -> Result<Uuid, GtidTextError> {
-        let end = self.at.saturating_add(Uuid::TEXT_LENGTH);
-        let uuid = self.bytes.get(self.at..end).and_then(Uuid::from_canonical);
-        let uuid = uuid.ok_or(self.error(Expected::Uuid))?;
-        self.at = end;
+        let error = self.error(Expected::Uuid);
+        let word = self.run(|b| b.is_ascii_hexdigit() || matches!(b, b'-' | b'{' | b'}'));
+        let uuid = Uuid::from_bytes(word).map_err(|_| error)?;
         self.blanks();
         Ok(uuid)
     }

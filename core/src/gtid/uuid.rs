@@ -13,23 +13,26 @@ pub struct Uuid(pub [u8; 16]);
 pub struct UuidError;
 
 impl Uuid {
-    /// How long the canonical text is.
-    pub const TEXT_LENGTH: usize = 36;
-
-    /// Reads the canonical text alone (36 characters, four dashes, any case): the one spelling that
-    /// GTIDs and GTID sets allow.
-    pub(super) fn from_canonical(text: &[u8]) -> Option<Self> {
-        if text.len() != Self::TEXT_LENGTH {
-            return None;
+    /// Reads the three spellings of `libs/mysql/gtid/uuid.h`, any case: canonical (36 characters, four
+    /// dashes), canonical in braces, and 32 digits without dashes.
+    pub fn from_bytes(text: &[u8]) -> Result<Self, UuidError> {
+        match text {
+            [b'{', inner @ .., b'}'] => Self::read(inner, &[4, 2, 2, 2, 6]),
+            _ if text.len() == 32 => Self::read(text, &[16]),
+            _ => Self::read(text, &[4, 2, 2, 2, 6]),
         }
+        .ok_or(UuidError)
+    }
+
+    fn read(text: &[u8], sections: &[usize]) -> Option<Self> {
         let mut digits = Digits { text, uuid: Self::default(), filled: 0 };
-        for (i, bytes) in [4, 2, 2, 2, 6].into_iter().enumerate() {
+        for (i, bytes) in sections.iter().enumerate() {
             if i > 0 {
                 digits.dash()?;
             }
-            digits.section(bytes)?;
+            digits.section(*bytes)?;
         }
-        Some(digits.uuid)
+        digits.text.is_empty().then_some(digits.uuid)
     }
 }
 
@@ -54,19 +57,9 @@ impl fmt::Debug for Uuid {
 impl FromStr for Uuid {
     type Err = UuidError;
 
-    /// Reads the three spellings of `libs/mysql/gtid/uuid.h`, any case: canonical, canonical in
-    /// braces, and 32 digits without dashes.
+    /// As [`Uuid::from_bytes`].
     fn from_str(text: &str) -> Result<Self, UuidError> {
-        let bytes = text.as_bytes();
-        match bytes {
-            [b'{', inner @ .., b'}'] => Self::from_canonical(inner),
-            _ if bytes.len() == 32 => {
-                let mut digits = Digits { text: bytes, uuid: Self::default(), filled: 0 };
-                digits.section(16).map(|()| digits.uuid)
-            }
-            _ => Self::from_canonical(bytes),
-        }
-        .ok_or(UuidError)
+        Self::from_bytes(text.as_bytes())
     }
 }
 

@@ -1,0 +1,1 @@
+//! Against bytes that a real server wrote.
