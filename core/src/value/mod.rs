@@ -143,4 +143,7 @@ pub enum ValueFault {
     /// A vector that is not whole floats.
     #[error("a malformed VECTOR")]
     Vector,
+    /// A JSON document that is malformed where its text was asked for.
+    #[error("a malformed JSON document: {0}")]
+    Json(json::JsonError),
 }

@@ -12,8 +12,9 @@ use core::fmt;
 use crate::wire::{Reader, Short};
 
 pub(crate) mod escape;
-mod number;
+pub(crate) mod number;
 mod opaque;
+pub(crate) mod temporal;
 #[cfg(test)]
 mod tests;
 mod text;

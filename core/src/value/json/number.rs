@@ -5,12 +5,12 @@ use alloc::string::String;
 use super::JsonError;
 
 /// Appends a signed integer.
-pub(super) fn integer(out: &mut String, value: i64) {
+pub(crate) fn integer(out: &mut String, value: i64) {
     out.push_str(itoa::Buffer::new().format(value));
 }
 
 /// Appends an unsigned integer.
-pub(super) fn unsigned(out: &mut String, value: u64) {
+pub(crate) fn unsigned(out: &mut String, value: u64) {
     out.push_str(itoa::Buffer::new().format(value));
 }
 
@@ -19,19 +19,33 @@ pub(super) fn unsigned(out: &mut String, value: u64) {
 ///
 /// # Errors
 /// [`JsonError::NotFinite`]: no server stores one, and JSON has no word for it.
-pub(super) fn double(out: &mut String, value: f64) -> Result<(), JsonError> {
+pub(crate) fn double(out: &mut String, value: f64) -> Result<(), JsonError> {
     if !value.is_finite() {
         return Err(JsonError::NotFinite);
     }
-    let mut buffer = ryu::Buffer::new();
-    let shortest = buffer.format_finite(value);
-    // In this range both write plain digits; outside it, and at 1e15, they part.
-    if value == 0.0 || (1e-4..1e15).contains(&value.abs()) {
-        out.push_str(shortest);
-    } else {
-        gcvt(out, shortest);
-    }
+    shortest(out, value, ryu::Buffer::new().format_finite(value));
     Ok(())
+}
+
+/// Appends a float as [`double`] does a double: the fewest digits that read back as the same float.
+///
+/// # Errors
+/// [`JsonError::NotFinite`].
+pub(crate) fn float(out: &mut String, value: f32) -> Result<(), JsonError> {
+    if !value.is_finite() {
+        return Err(JsonError::NotFinite);
+    }
+    shortest(out, value.into(), ryu::Buffer::new().format_finite(value));
+    Ok(())
+}
+
+fn shortest(out: &mut String, value: f64, digits: &str) {
+    // In this range `ryu` and the server both write plain digits; outside it, and at 1e15, they part.
+    if value == 0.0 || (1e-4..1e15).contains(&value.abs()) {
+        out.push_str(digits);
+    } else {
+        gcvt(out, digits);
+    }
 }
 
 /// Rewrites any decimal notation into that of `my_gcvt` for doubles: plain digits if the point lies at

@@ -5,7 +5,8 @@ use alloc::string::String;
 use core::fmt;
 
 use super::escape::{self, quote};
-use super::{JsonError, JsonKind};
+use super::{JsonError, JsonKind, temporal};
+use crate::value::{Date, DateTime, Time};
 use crate::wire::Reader;
 
 /// A value of another column type (`enum_field_types`) inside JSON.
@@ -70,9 +71,15 @@ pub(super) fn write(out: &mut String, opaque: JsonOpaque<'_>) -> Result<(), Json
             let packed: [u8; 8] = opaque.bytes.try_into().map_err(|_| JsonError::Temporal)?;
             let packed = i64::from_le_bytes(packed);
             out.push('"');
-            match opaque.field_type {
-                TIME => time(out, packed)?,
-                kind => date_time(out, packed, kind != DATE)?,
+            if opaque.field_type == TIME {
+                temporal::time(out, time(packed).ok_or(JsonError::Temporal)?);
+            } else {
+                let at = date_time(packed).ok_or(JsonError::Temporal)?;
+                if opaque.field_type == DATE {
+                    temporal::date(out, at.date());
+                } else {
+                    temporal::date_time(out, at);
+                }
             }
             out.push('"');
             Ok(())
@@ -108,7 +115,8 @@ fn base64(out: &mut String, opaque: JsonOpaque<'_>) -> Result<(), JsonError> {
 /// A packed DECIMAL behind its precision and scale (`Json_decimal::convert_from_binary`).
 fn decimal(out: &mut String, bytes: &[u8]) -> Result<(), JsonError> {
     let &[precision, scale, ref packed @ ..] = bytes else { return Err(JsonError::Decimal) };
-    // Results of arithmetic may be wider than a column's 65 digits: nine words of nine digits.
+    // A literal may be wider than a column's 65 digits, and have more than 30 behind the point: nine
+    // words of nine digits (`DECIMAL_BUFF_LENGTH`).
     if precision == 0 || precision > 81 || scale > precision {
         return Err(JsonError::Decimal);
     }
@@ -181,69 +189,21 @@ impl<'a> Groups<'a> {
 
 /// `TIME_from_longlong_time_packed` (`mysys/my_time.cc`): hours, minutes and seconds in 10, 6 and 6 bits
 /// above 24 bits of microseconds, the whole negated for a negative time.
-fn time(out: &mut String, packed: i64) -> Result<(), JsonError> {
-    if packed < 0 {
-        out.push('-');
-    }
-    let packed = packed.unsigned_abs();
-    let hours = packed >> 36;
-    if hours > 838 {
-        return Err(JsonError::Temporal);
-    }
-    if hours >= 100 {
-        number(out, hours, 3);
-    } else {
-        number(out, hours, 2);
-    }
-    out.push(':');
-    clock(out, packed & 0xf_ffff_ffff)
+fn time(packed: i64) -> Option<Time> {
+    let size = packed.unsigned_abs();
+    Time::new(packed < 0, size >> 36, size >> 30 & 0x3f, size >> 24 & 0x3f, micros(size)?, 6)
 }
 
-/// `TIME_from_longlong_datetime_packed`: year × 13 + month, day, hour, minute, second in 5, 5, 6 and 6 bits
-/// below it, above 24 bits of microseconds. Zero parts of a date are kept as they are.
-fn date_time(out: &mut String, packed: i64, with_time: bool) -> Result<(), JsonError> {
-    let packed = u64::try_from(packed).map_err(|_| JsonError::Temporal)?;
+/// `TIME_from_longlong_datetime_packed`: year × 13 + month, day, hour, minute, second, the last four in 5,
+/// 5, 6 and 6 bits, above 24 bits of microseconds.
+fn date_time(packed: i64) -> Option<DateTime> {
+    let packed = u64::try_from(packed).ok()?;
     let months = packed >> 46;
-    let (year, month, day) = (months / 13, months % 13, packed >> 41 & 0x1f);
-    if year > 9999 {
-        return Err(JsonError::Temporal);
-    }
-    number(out, year, 4);
-    out.push('-');
-    number(out, month, 2);
-    out.push('-');
-    number(out, day, 2);
-    if with_time {
-        let hour = packed >> 36 & 0x1f;
-        if hour > 23 {
-            return Err(JsonError::Temporal);
-        }
-        out.push(' ');
-        number(out, hour, 2);
-        out.push(':');
-        clock(out, packed & 0xf_ffff_ffff)?;
-    }
-    Ok(())
+    let date = Date::new(months / 13, months % 13, packed >> 41 & 0x1f)?;
+    let (hour, minute, second) = (packed >> 36 & 0x1f, packed >> 30 & 0x3f, packed >> 24 & 0x3f);
+    DateTime::new(date, hour, minute, second, micros(packed)?, 6)
 }
 
-/// Minutes, seconds and six digits of a second, from the lower 36 bits of a packed time.
-fn clock(out: &mut String, packed: u64) -> Result<(), JsonError> {
-    let (minute, second, micros) = (packed >> 30, packed >> 24 & 0x3f, packed & 0xff_ffff);
-    if minute > 59 || second > 59 || micros > 999_999 {
-        return Err(JsonError::Temporal);
-    }
-    number(out, minute, 2);
-    out.push(':');
-    number(out, second, 2);
-    out.push('.');
-    number(out, micros, 6);
-    Ok(())
-}
-
-/// A number with zeros in front up to `width`.
-fn number(out: &mut String, value: u64, width: usize) {
-    let mut buffer = itoa::Buffer::new();
-    let digits = buffer.format(value);
-    out.extend(core::iter::repeat_n('0', width.saturating_sub(digits.len())));
-    out.push_str(digits);
+fn micros(packed: u64) -> Option<u32> {
+    u32::try_from(packed & 0xff_ffff).ok()
 }

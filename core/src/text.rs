@@ -1,1 +1,0 @@
-//! Units and values as text: JSON lines and ledger images.

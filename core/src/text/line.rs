@@ -1,0 +1,227 @@
+//! JSON lines: one unit to a line, each line with its line feed.
+
+use alloc::string::String;
+use core::fmt::{Display, Write as _};
+
+use super::schema_change::SchemaChangeText;
+use super::{TextOptions, write_image};
+use crate::binlog::rows::Row;
+use crate::gtid::{Gtid, GtidSet};
+use crate::time::SourceTime;
+use crate::value::json::{escape, number, temporal};
+use crate::value::{Column, TableVersion, Value, ValueError};
+
+/// The line of a transaction, written piece by piece so that one of any size needs no memory of its
+/// own:
+///
+/// `{"kind":"transaction","gtid":"…","committed_at":"…","changes":[…]}`
+///
+/// The line is whole when, and only when, [`TransactionLine::end`] wrote its end: a transaction that is
+/// aborted on the way leaves a part without a line feed, which the caller takes back.
+#[derive(Debug)]
+#[must_use = "a line without its end is no line"]
+pub struct TransactionLine {
+    first: bool,
+}
+
+impl TransactionLine {
+    /// Begins the line. `gtid` is `None` in files written without GTIDs, `committed_at` in those of old
+    /// servers; both are `null` then.
+    pub fn begin(out: &mut String, gtid: Option<&Gtid>, committed_at: Option<SourceTime>) -> Self {
+        out.push_str("{\"kind\":\"transaction\"");
+        head(out, gtid, committed_at);
+        out.push_str(",\"changes\":[");
+        Self { first: true }
+    }
+
+    /// Appends one change: as [`write_change`].
+    ///
+    /// # Errors
+    /// A value that no server can have stored; `out` is as it was then.
+    pub fn change(
+        &mut self,
+        out: &mut String,
+        before: Option<Row<'_>>,
+        after: Option<Row<'_>>,
+        options: TextOptions,
+    ) -> Result<(), ValueError> {
+        let start = out.len();
+        separate(out, self.first);
+        match write_change(out, before, after, options) {
+            Ok(()) => {
+                self.first = false;
+                Ok(())
+            }
+            Err(why) => {
+                out.truncate(start);
+                Err(why)
+            }
+        }
+    }
+
+    /// Appends a schema change that is part of the group (`CREATE TABLE … SELECT`), with
+    /// `"op":"schema_change"`.
+    pub fn schema_change(&mut self, out: &mut String, change: &SchemaChangeText<'_>) {
+        separate(out, self.first);
+        self.first = false;
+        out.push_str("{\"op\":\"schema_change\"");
+        change.write(out);
+        out.push('}');
+    }
+
+    /// Ends the line.
+    pub fn end(self, out: &mut String) {
+        out.push_str("]}\n");
+    }
+}
+
+/// The line of one chunk of a snapshot, written row by row:
+///
+/// `{"kind":"snapshot_rows","schema":"…","table":"…","chunk":0,"gtid_set":"…","last":false,"rows":[{…}]}`
+#[derive(Debug)]
+#[must_use = "a line without its end is no line"]
+pub struct SnapshotLine {
+    first: bool,
+}
+
+impl SnapshotLine {
+    /// Begins the line: chunk `chunk` of `table`, exact for `gtid_set`, the table's last or not.
+    pub fn begin(out: &mut String, table: &TableVersion, chunk: u64, gtid_set: &GtidSet, last: bool) -> Self {
+        out.push_str("{\"kind\":\"snapshot_rows\"");
+        name(out, table.schema(), table.table());
+        out.push_str(",\"chunk\":");
+        number::unsigned(out, chunk);
+        out.push_str(",\"gtid_set\":");
+        plain(out, gtid_set);
+        out.push_str(if last { ",\"last\":true" } else { ",\"last\":false" });
+        out.push_str(",\"rows\":[");
+        Self { first: true }
+    }
+
+    /// Appends one row: as [`write_image`].
+    ///
+    /// # Errors
+    /// A value that no server can have stored; `out` is as it was then.
+    pub fn row<'a>(
+        &mut self,
+        out: &mut String,
+        values: impl Iterator<Item = Result<(&'a Column, Value<'a>), ValueError>>,
+        options: TextOptions,
+    ) -> Result<(), ValueError> {
+        let start = out.len();
+        separate(out, self.first);
+        match write_image(out, values, options) {
+            Ok(()) => {
+                self.first = false;
+                Ok(())
+            }
+            Err(why) => {
+                out.truncate(start);
+                Err(why)
+            }
+        }
+    }
+
+    /// Ends the line.
+    pub fn end(self, out: &mut String) {
+        out.push_str("]}\n");
+    }
+}
+
+/// Appends one change, without a line feed:
+///
+/// `{"op":"update","schema":"…","table":"…","before":{…},"after":{…}}`
+///
+/// A row without one before it is an insert, one without one after it a delete; the image that is not
+/// there is left out. Both images are of one table version.
+///
+/// # Errors
+/// A value that no server can have stored; `out` is as it was then.
+pub fn write_change(
+    out: &mut String,
+    before: Option<Row<'_>>,
+    after: Option<Row<'_>>,
+    options: TextOptions,
+) -> Result<(), ValueError> {
+    let Some(either) = after.or(before) else { return Ok(()) };
+    let start = out.len();
+    out.push_str(match (before, after) {
+        (None, _) => "{\"op\":\"insert\"",
+        (Some(_), Some(_)) => "{\"op\":\"update\"",
+        (Some(_), None) => "{\"op\":\"delete\"",
+    });
+    name(out, either.table().schema(), either.table().table());
+    for (key, row) in [(",\"before\":", before), (",\"after\":", after)] {
+        let Some(row) = row else { continue };
+        out.push_str(key);
+        if let Err(why) = write_image(out, row.values(), options) {
+            out.truncate(start);
+            return Err(why);
+        }
+    }
+    out.push('}');
+    Ok(())
+}
+
+/// Appends the line of a schema change with a GTID of its own:
+///
+/// `{"kind":"schema_change","gtid":"…","committed_at":"…","change":"create_table",
+/// "tables":[{"schema":"…","table":"…"}],"rows":"unchanged","statement":"…"}`
+pub fn write_schema_change(
+    out: &mut String,
+    gtid: Option<&Gtid>,
+    committed_at: Option<SourceTime>,
+    change: &SchemaChangeText<'_>,
+) {
+    out.push_str("{\"kind\":\"schema_change\"");
+    head(out, gtid, committed_at);
+    change.write(out);
+    out.push_str("}\n");
+}
+
+/// Appends the line of a position: the set of all transactions that are processed.
+///
+/// `{"kind":"progress","gtid_set":"…"}`
+pub fn write_progress(out: &mut String, processed: &GtidSet) {
+    out.push_str("{\"kind\":\"progress\",\"gtid_set\":");
+    plain(out, processed);
+    out.push_str("}\n");
+}
+
+fn head(out: &mut String, gtid: Option<&Gtid>, committed_at: Option<SourceTime>) {
+    out.push_str(",\"gtid\":");
+    match gtid {
+        Some(gtid) => plain(out, gtid),
+        None => out.push_str("null"),
+    }
+    out.push_str(",\"committed_at\":");
+    match committed_at {
+        Some(at) => {
+            out.push('"');
+            temporal::rfc3339(out, at);
+            out.push('"');
+        }
+        None => out.push_str("null"),
+    }
+}
+
+pub(super) fn name(out: &mut String, schema: &str, table: &str) {
+    out.push_str(",\"schema\":");
+    escape::quote(out, schema);
+    out.push_str(",\"table\":");
+    escape::quote(out, table);
+}
+
+/// A GTID or a set of them: hexadecimal, tags and punctuation, nothing to escape.
+fn plain(out: &mut String, value: impl Display) {
+    out.push('"');
+    // Writing into a string does not fail.
+    let _ = write!(out, "{value}");
+    out.push('"');
+}
+
+fn separate(out: &mut String, first: bool) {
+    if !first {
+        out.push(',');
+    }
+}
