@@ -1,1 +1,625 @@
 //! From binlog events to whole transactions.
+//!
+//! One [`Assembler`] lives as long as one link: a lost link takes the open transaction and its table
+//! maps with it, and the source sends the transaction again from its start. Every event type is named
+//! here; what is not understood halts.
+
+pub mod errors;
+mod group;
+mod statement;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    string::String,
+};
+use core::fmt;
+
+use self::{group::Group, tables::Tables};
+use crate::{
+    binlog::{
+        Checksum, EventDecoder, EventHeader, EventType, GtidEvent, Heartbeat, Inflated, Inflater, Rotate,
+        TransactionPayload, XaPrepare, flags,
+    },
+    capture::CapturedSet,
+    deliver::{Advance, Event, LastTransaction, Position, Seq, TxBegin, TxCommit, XaDigest, XaState},
+    gtid::{Gtid, GtidSet, Uuid},
+    halt::{Code, Detail, Halt, Place},
+    link::Payload,
+    time::{Now, SourceTime},
+};
+
+/// What an assembler starts from.
+#[derive(Debug)]
+pub struct Setup {
+    /// Which tables are delivered; knows the server's `lower_case_table_names`.
+    pub captured: CapturedSet,
+    /// The server's `lower_case_table_names`.
+    pub lower_case_table_names: u8,
+    /// Where the stream goes on from.
+    pub position: Position,
+    /// Transactions that come once more, with the commit timestamp they must have.
+    pub verify: BTreeMap<Uuid, LastTransaction>,
+    /// Where the stream ends, if it does.
+    pub until: Option<GtidSet>,
+    /// Whether events carry a CRC32 before the first format description says so.
+    pub checksum: bool,
+    /// Bytes of row events above which a transaction is emitted while it is read.
+    pub stream_above: usize,
+    /// Longest row event.
+    pub row_event_max: usize,
+    /// Reading files: groups without GTID, tables without column names, partial row images and
+    /// prepared XA transactions are shown as they are instead of halting.
+    pub offline: bool,
+}
+
+/// Puts transactions together. See the [module's page](self).
+pub struct Assembler {
+    decoder: EventDecoder,
+    tables: Tables,
+    group: Option<Group>,
+    processed: GtidSet,
+    prepared: BTreeSet<XaDigest>,
+    verify: BTreeMap<Uuid, LastTransaction>,
+    until: Option<(GtidSet, u64)>,
+    passed: Box<Advance>,
+    passed_count: u64,
+    passed_since: Option<Now>,
+    emitted: VecDeque<Event>,
+    /// The number of the unit that is being emitted.
+    emitting: Option<Seq>,
+    inflating: Option<Box<Inflater>>,
+    committed_at: Option<SourceTime>,
+    place: Place,
+    /// Offset in the file behind the last event.
+    offset: u64,
+    lower_case_table_names: u8,
+    stream_above: usize,
+    row_event_max: usize,
+    offline: bool,
+}
+
+impl fmt::Debug for Assembler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Assembler(in a group: {}, inflating: {})", self.group.is_some(), self.inflating.is_some())
+    }
+}
+
+impl Assembler {
+    /// An assembler at the start of a stream or file.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let until = setup.until.map(|until| {
+            let left = until.subtract(setup.position.gtid_set()).count();
+            (until, left)
+        });
+        let checksum = if setup.checksum { Checksum::Crc32 } else { Checksum::None };
+        Self {
+            decoder: EventDecoder::for_link(checksum),
+            tables: Tables::new(setup.captured, setup.offline),
+            group: None,
+            processed: setup.position.gtid_set().clone(),
+            prepared: setup.position.prepared().clone(),
+            verify: setup.verify,
+            until,
+            passed: Box::default(),
+            passed_count: 0,
+            passed_since: None,
+            emitted: VecDeque::new(),
+            emitting: None,
+            inflating: None,
+            committed_at: None,
+            place: Place::default(),
+            offset: 0,
+            lower_case_table_names: setup.lower_case_table_names,
+            stream_above: setup.stream_above,
+            row_event_max: setup.row_event_max,
+            offline: setup.offline,
+        }
+    }
+
+    /// Takes one event from the link. `Ok(true)`: it is a sign of life.
+    pub fn event(&mut self, payload: Payload, now: Now) -> Result<bool, Halt> {
+        let sliced = payload.retained > payload.bytes.len().saturating_mul(2);
+        let event = self.decoder.decode(payload.bytes).map_err(|e| errors::of_event(&e))?;
+        // A row event that shares a read chunk with others would keep all of it alive, so what is
+        // delivered is copied out; the copy is small, for large events have memory of their own.
+        self.take(event, sliced, now)
+    }
+
+    /// Takes one event of a file, at `offset`.
+    pub fn file_event(&mut self, event: crate::binlog::Event, file: &str, offset: u64) -> Result<(), Halt> {
+        if self.place.file.as_deref() != Some(file) {
+            self.place.file = Some(String::from(file));
+        }
+        self.offset = offset;
+        self.take(event, false, Now(0))?;
+        while self.is_inflating() {
+            self.inflate(Now(0))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a payload is being inflated: [`Assembler::inflate`] gives its next event.
+    #[must_use]
+    pub const fn is_inflating(&self) -> bool {
+        self.inflating.is_some()
+    }
+
+    /// Takes the next event of the payload. `Ok(true)`: it is a sign of life.
+    pub fn inflate(&mut self, now: Now) -> Result<bool, Halt> {
+        let Some(inflater) = &mut self.inflating else { return Ok(false) };
+        match inflater.next_event().map_err(|e| errors::of_payload(&e))? {
+            Inflated::Event(event) => self.dispatch(event, false, true, now),
+            Inflated::End => {
+                self.inflating = None;
+                Ok(true)
+            }
+            // All of the payload was given, so there is nothing to wait for.
+            Inflated::NeedsInput => Err(Halt::new(Code::PayloadMalformed)),
+        }
+    }
+
+    /// The next event to deliver, numbered.
+    pub fn next_emitted(&mut self, next: &mut Seq) -> Option<Event> {
+        let mut event = self.emitted.pop_front()?;
+        match &mut event {
+            Event::TxBegin(begin) => {
+                begin.seq = number(next);
+                self.emitting = Some(begin.seq);
+            }
+            Event::TxCommit(commit) => commit.seq = self.emitting.take().unwrap_or_default(),
+            Event::TxAbort { seq, .. } => *seq = self.emitting.take().unwrap_or_default(),
+            Event::Claim { .. }
+            | Event::Progress { .. }
+            | Event::Table(_)
+            | Event::Rows(_)
+            | Event::SchemaChange(_) => {}
+        }
+        Some(event)
+    }
+
+    /// The link is gone: what ends the transaction that is being emitted, if there is one.
+    pub fn abort(&mut self) -> Option<Event> {
+        self.group = None;
+        self.inflating = None;
+        self.emitting.take().map(|seq| Event::TxAbort { seq, comes_again: true })
+    }
+
+    /// Since when passed transactions are untold; `None` also while a transaction is being emitted,
+    /// for they are told with it.
+    #[must_use]
+    pub const fn passed_since(&self) -> Option<Now> {
+        if self.emitting.is_some() { None } else { self.passed_since }
+    }
+
+    /// How many passed transactions are untold.
+    #[must_use]
+    pub const fn passed_count(&self) -> u64 {
+        self.passed_count
+    }
+
+    /// Tells of them.
+    pub fn take_progress(&mut self, next: &mut Seq) -> Option<Event> {
+        if self.emitting.is_some() {
+            return None;
+        }
+        let advance = self.take_passed()?;
+        Some(Event::Progress { seq: number(next), advance })
+    }
+
+    /// Everything that was read to its end on this link, and what was there before.
+    #[must_use]
+    pub const fn processed(&self) -> &GtidSet {
+        &self.processed
+    }
+
+    /// Whether the goal of `until` is reached.
+    #[must_use]
+    pub fn is_reached(&self) -> bool {
+        self.until.as_ref().is_some_and(|(_, left)| *left == 0)
+    }
+
+    /// Whether every transaction that was to come once more has come.
+    #[must_use]
+    pub fn is_verified(&self) -> bool {
+        self.verify.is_empty()
+    }
+
+    /// Commit time of the newest transaction that was passed.
+    #[must_use]
+    pub const fn committed_at(&self) -> Option<SourceTime> {
+        self.committed_at
+    }
+
+    /// Where in the log this is.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        let gtid = self.group.as_ref().and_then(|group| group.gtid);
+        Place { gtid, ..self.place.clone() }
+    }
+
+    /// Whether a group is open: a file that ends here is incomplete.
+    #[must_use]
+    pub const fn in_group(&self) -> bool {
+        self.group.is_some()
+    }
+
+    // ---- events ------------------------------------------------------------------------------
+
+    fn take(&mut self, event: crate::binlog::Event, sliced: bool, now: Now) -> Result<bool, Halt> {
+        self.locate(&event.header);
+        self.dispatch(event, sliced, false, now)
+    }
+
+    /// Keeps the 64-bit offset: a header carries the low 32 bits of where its event ends, and the
+    /// artificial ROTATE at the head of a stream the whole of it.
+    fn locate(&mut self, header: &EventHeader) {
+        let size = u64::from(header.event_size);
+        if self.offline {
+            self.place.offset = Some(self.offset);
+            return;
+        }
+        if header.has(flags::ARTIFICIAL) || header.log_pos == 0 {
+            return;
+        }
+        let low = u64::from(header.log_pos);
+        let mut end = (self.offset & !0xffff_ffff) | low;
+        if end < self.offset {
+            end = end.saturating_add(1 << 32);
+        }
+        self.offset = end;
+        self.place.offset = Some(end.saturating_sub(size));
+    }
+
+    fn dispatch(
+        &mut self,
+        event: crate::binlog::Event,
+        sliced: bool,
+        inner: bool,
+        now: Now,
+    ) -> Result<bool, Halt> {
+        let crate::binlog::Event { header, body } = event;
+        match header.event_type {
+            EventType::FormatDescription => {
+                self.tables.clear();
+                if !header.has(flags::ARTIFICIAL) && header.log_pos != 0 {
+                    // The server ended inside a group and started again: the group was rolled back.
+                    self.drop_group();
+                }
+                return Ok(false);
+            }
+            EventType::Rotate => {
+                self.on_rotate(&Rotate::decode(&body).map_err(|e| errors::of_decode(&e))?);
+                return Ok(false);
+            }
+            EventType::PreviousGtids => return Ok(false),
+            EventType::Heartbeat => {
+                self.on_heartbeat(&Heartbeat::decode(&header, &body).map_err(|e| errors::of_decode(&e))?);
+            }
+            EventType::HeartbeatV2 => {
+                self.on_heartbeat(&Heartbeat::decode_v2(&body).map_err(|e| errors::of_decode(&e))?);
+            }
+            EventType::Gtid => self.on_gtid(&GtidEvent::decode(&body).map_err(|e| errors::of_decode(&e))?)?,
+            EventType::GtidTagged => {
+                self.on_gtid(&GtidEvent::decode_tagged(&body).map_err(|e| errors::of_decode(&e))?)?;
+            }
+            EventType::AnonymousGtid => {
+                self.on_gtid(&GtidEvent::decode_anonymous(&body).map_err(|e| errors::of_decode(&e))?)?;
+            }
+            EventType::Query => {
+                let query = crate::binlog::Query::decode(&body).map_err(|e| errors::of_decode(&e))?;
+                self.on_query(&query, &header, now)?;
+            }
+            EventType::ExecuteLoadQuery => {
+                let query =
+                    crate::binlog::Query::decode_execute_load(&body).map_err(|e| errors::of_decode(&e))?;
+                self.open_group(&header)?;
+                self.on_statement_logged(&query)?;
+            }
+            EventType::Xid => self.commit(now)?,
+            EventType::XaPrepare => {
+                let prepare = XaPrepare::decode(&body).map_err(|e| errors::of_decode(&e))?;
+                self.on_xa_prepare(&prepare, now)?;
+            }
+            EventType::TableMap => {
+                self.open_group(&header)?;
+                if !self.skips() {
+                    self.tables.map(&body)?;
+                }
+            }
+            EventType::WriteRows
+            | EventType::UpdateRows
+            | EventType::DeleteRows
+            | EventType::WriteRowsV1
+            | EventType::UpdateRowsV1
+            | EventType::DeleteRowsV1
+            | EventType::PartialUpdateRows => self.on_rows(header.event_type, body, sliced)?,
+            EventType::TransactionPayload => self.on_payload(&body, inner, now)?,
+            // Group Replication's own: the members changed (inside a group of its own), or what a
+            // transaction was certified with. Neither changes a row.
+            EventType::ViewChange | EventType::TransactionContext => {}
+            // They only prepare a statement that is judged when it comes itself.
+            EventType::Intvar
+            | EventType::Rand
+            | EventType::UserVar
+            | EventType::BeginLoadQuery
+            | EventType::AppendBlock
+            | EventType::DeleteFile => self.open_group(&header)?,
+            EventType::Stop | EventType::Ignorable | EventType::RowsQuery => {}
+            EventType::Incident => return Err(Halt::new(Code::Incident)),
+            EventType::StartV3
+            | EventType::Load
+            | EventType::Slave
+            | EventType::CreateFile
+            | EventType::ExecLoad
+            | EventType::NewLoad
+            | EventType::PreGaWriteRows
+            | EventType::PreGaUpdateRows
+            | EventType::PreGaDeleteRows
+            | EventType::Unknown(_) => {
+                if !header.has(flags::IGNORABLE) {
+                    let code = u64::from(header.event_type.code());
+                    return Err(Halt::new(Code::UnknownEventType).with(Detail::Number(code)));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn on_rotate(&mut self, rotate: &Rotate) {
+        self.tables.clear();
+        self.place.file = Some(String::from_utf8_lossy(&rotate.file).into_owned());
+        self.offset = rotate.position;
+        self.place.offset = Some(rotate.position);
+    }
+
+    fn on_heartbeat(&mut self, heartbeat: &Heartbeat) {
+        // Heartbeats stand in for groups the server steps over, so the place moves with them.
+        if heartbeat.position >= self.offset {
+            self.offset = heartbeat.position;
+        }
+    }
+
+    fn on_gtid(&mut self, event: &GtidEvent) -> Result<(), Halt> {
+        if self.group.is_some() {
+            return Err(Halt::new(Code::EventOutOfPlace));
+        }
+        let original = event.original_commit_timestamp.unwrap_or_default();
+        let mut skip = false;
+        match event.gtid {
+            Some(gtid) => {
+                skip = self.processed.contains(&gtid);
+                self.verify(&gtid, original)?;
+            }
+            None if self.offline => {}
+            None => return Err(Halt::new(Code::AnonymousTransaction)),
+        }
+        self.group = Some(Group::new(event.gtid, event.immediate_commit_timestamp, original, skip));
+        Ok(())
+    }
+
+    /// The newest transaction of a source comes once more after a start: the same number with another
+    /// original commit timestamp is another transaction, of a history that was reset.
+    fn verify(&mut self, gtid: &Gtid, original: SourceTime) -> Result<(), Halt> {
+        let uuid = gtid.uuid();
+        let Some(last) = self.verify.get(&uuid) else { return Ok(()) };
+        if last.gtid != *gtid {
+            return Ok(());
+        }
+        if last.original_commit != original {
+            return Err(
+                Halt::new(Code::SourceHistoryChanged).at(Place { gtid: Some(*gtid), ..Place::default() })
+            );
+        }
+        self.verify.remove(&uuid);
+        Ok(())
+    }
+
+    fn on_payload(&mut self, body: &bytes::Bytes, inner: bool, now: Now) -> Result<(), Halt> {
+        if inner || self.inflating.is_some() {
+            return Err(Halt::new(Code::PayloadMalformed));
+        }
+        if self.group.is_none() {
+            return Err(Halt::new(Code::EventOutOfPlace));
+        }
+        if self.skips() {
+            // Its terminator is inside, so the group ends here.
+            return self.commit(now);
+        }
+        let payload = TransactionPayload::decode(body).map_err(|e| match errors::of_decode(&e) {
+            halt if halt.code == Code::EventMalformed => Halt::new(Code::PayloadMalformed),
+            halt => halt,
+        })?;
+        let inflater = Inflater::whole(&payload, self.row_event_max).map_err(|e| errors::of_payload(&e))?;
+        self.inflating = Some(Box::new(inflater));
+        Ok(())
+    }
+
+    fn on_rows(&mut self, event_type: EventType, body: bytes::Bytes, sliced: bool) -> Result<(), Halt> {
+        let Some(group) = self.group.as_ref() else { return Err(Halt::new(Code::EventOutOfPlace)) };
+        if group.skip {
+            return Ok(());
+        }
+        if body.len() > self.row_event_max {
+            return Err(Halt::new(Code::RowEventTooLarge));
+        }
+        let Some((table, rows)) = self.tables.rows(event_type.code(), body, sliced)? else { return Ok(()) };
+        if let Some(table) = table {
+            self.push(Event::Table(table));
+        }
+        self.push(Event::Rows(rows));
+        Ok(())
+    }
+
+    /// Adds an item to the open group; above the limit the group is emitted from here on.
+    fn push(&mut self, event: Event) {
+        let Some(group) = self.group.as_mut() else { return };
+        if group.streamed {
+            self.emitted.push_back(event);
+            return;
+        }
+        group.bytes = group.bytes.saturating_add(group::retained(&event));
+        group.events.push(event);
+        // Without a GTID (offline only) nothing could be aborted, and files are small enough.
+        if group.bytes > self.stream_above {
+            group.streamed = true;
+            self.emitted.push_back(begin(group));
+            self.emitted.extend(group.events.drain(..));
+            group.bytes = 0;
+        }
+    }
+
+    /// Files of servers without GTIDs open a group by BEGIN alone.
+    fn open_group(&mut self, header: &EventHeader) -> Result<(), Halt> {
+        if self.group.is_some() {
+            return Ok(());
+        }
+        if !self.offline {
+            return Err(Halt::new(Code::EventOutOfPlace));
+        }
+        let at = SourceTime(u64::from(header.timestamp).saturating_mul(1_000_000));
+        self.group = Some(Group::new(None, Some(at), at, false));
+        Ok(())
+    }
+
+    fn skips(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| group.skip)
+    }
+
+    // ---- terminators -------------------------------------------------------------------------
+
+    /// XID, COMMIT, one-phase XA, self-committing DDL.
+    fn commit(&mut self, now: Now) -> Result<(), Halt> {
+        self.finish(None, now)
+    }
+
+    fn finish(&mut self, xa: Option<XaState>, now: Now) -> Result<(), Halt> {
+        let Some(mut group) = self.group.take() else { return Err(Halt::new(Code::EventOutOfPlace)) };
+        self.tables.close();
+        if group.skip {
+            return Ok(());
+        }
+        self.committed_at = group.committed_at.or(self.committed_at);
+        if !group.has_content() {
+            self.count(&group);
+            self.pass(&group, now);
+            return Ok(());
+        }
+        if !group.streamed {
+            self.emitted.push_back(begin(&group));
+            self.emitted.extend(group.events.drain(..));
+        }
+        let passed = self.take_passed();
+        self.emitted.push_back(Event::TxCommit(TxCommit {
+            seq: Seq(0),
+            gtid: group.gtid,
+            original_commit: group.original_commit,
+            passed,
+            xa,
+        }));
+        self.count(&group);
+        Ok(())
+    }
+
+    /// ROLLBACK: the rows go, the GTID counts.
+    fn rollback(&mut self, now: Now) -> Result<(), Halt> {
+        let Some(group) = self.group.take() else { return Err(Halt::new(Code::EventOutOfPlace)) };
+        self.tables.close();
+        if group.skip {
+            return Ok(());
+        }
+        if group.streamed {
+            self.emitted.push_back(Event::TxAbort { seq: Seq(0), comes_again: false });
+        }
+        self.count(&group);
+        self.pass(&group, now);
+        Ok(())
+    }
+
+    /// The server ended inside the group.
+    fn drop_group(&mut self) {
+        self.tables.close();
+        if self.group.take().is_some_and(|group| group.streamed) {
+            self.emitted.push_back(Event::TxAbort { seq: Seq(0), comes_again: true });
+        }
+    }
+
+    fn on_xa_prepare(&mut self, prepare: &XaPrepare, now: Now) -> Result<(), Halt> {
+        let Some(group) = self.group.as_ref() else { return Err(Halt::new(Code::EventOutOfPlace)) };
+        if prepare.one_phase {
+            return self.commit(now);
+        }
+        let xid = &prepare.xid;
+        let digest = XaDigest::new(xid.format_id.cast_unsigned(), &xid.gtrid, &xid.bqual);
+        if group.skip {
+            self.group = None;
+            self.tables.close();
+            return Ok(());
+        }
+        if group.has_content() {
+            if !self.offline {
+                return Err(Halt::new(Code::XaTransaction));
+            }
+            return self.finish(Some(XaState::Prepared), now);
+        }
+        self.prepared.insert(digest);
+        self.passed.prepared.push(digest);
+        self.commit(now)
+    }
+
+    /// XA COMMIT or XA ROLLBACK of a prepared transaction, in a group of its own.
+    fn resolve_xa(&mut self, digest: XaDigest, committed: bool, now: Now) -> Result<(), Halt> {
+        let Some(group) = self.group.as_ref() else { return Err(Halt::new(Code::EventOutOfPlace)) };
+        if !group.skip && !self.prepared.remove(&digest) && committed && !self.offline {
+            // Its rows lie before the start of this stream, and nobody can say whether they are ours.
+            return Err(Halt::new(Code::XaPrepareNotSeen));
+        }
+        if !group.skip {
+            self.passed.resolved.push(digest);
+        }
+        self.commit(now)
+    }
+
+    fn count(&mut self, group: &Group) {
+        let Some(gtid) = &group.gtid else { return };
+        self.processed.add(gtid);
+        if let Some((until, left)) = &mut self.until {
+            if until.contains(gtid) {
+                *left = left.saturating_sub(1);
+            }
+        }
+    }
+
+    fn pass(&mut self, group: &Group, now: Now) {
+        let Some(gtid) = group.gtid else { return };
+        self.passed.add(gtid, group.original_commit);
+        self.passed_count = self.passed_count.saturating_add(1);
+        self.passed_since.get_or_insert(now);
+    }
+
+    fn take_passed(&mut self) -> Option<Box<Advance>> {
+        self.passed_count = 0;
+        self.passed_since = None;
+        if self.passed.is_empty() { None } else { Some(core::mem::take(&mut self.passed)) }
+    }
+}
+
+fn begin(group: &Group) -> Event {
+    Event::TxBegin(TxBegin {
+        seq: Seq(0),
+        gtid: group.gtid,
+        committed_at: group.committed_at,
+        streamed: group.streamed,
+        schema_change: group.schema_change,
+    })
+}
+
+const fn number(next: &mut Seq) -> Seq {
+    let seq = *next;
+    next.0 = next.0.saturating_add(1);
+    seq
+}

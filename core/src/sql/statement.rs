@@ -13,11 +13,11 @@ pub enum Statement {
     /// `ROLLBACK` of the whole transaction.
     Rollback,
     /// `SAVEPOINT name`.
-    Savepoint,
+    Savepoint(String),
     /// `ROLLBACK TO [SAVEPOINT] name`.
-    RollbackToSavepoint,
+    RollbackToSavepoint(String),
     /// `RELEASE SAVEPOINT name`.
-    ReleaseSavepoint,
+    ReleaseSavepoint(String),
     /// `XA START` or `XA BEGIN`.
     XaStart(Xid),
     /// `XA END`.

@@ -380,27 +380,70 @@ impl RowsCursor<'_> {
     /// What [`RowsEvent::validate`] would have found; the walk is over then.
     #[expect(clippy::should_implement_trait, reason = "the rows borrow from the cursor")]
     pub fn next(&mut self) -> Result<Option<ChangeRow<'_>>, RowsError> {
-        let Some(at) = self.at.take() else { return Ok(None) };
-        let event = self.event;
-        let end = event.locate(event.first, at, self.row, &mut self.scratch.first)?;
-        let end = match event.second {
-            Some(image) => event.locate(image, end, self.row, &mut self.scratch.second)?,
-            None => end,
-        };
-        self.row += 1;
-        if end != event.bytes.len() {
-            self.at = Some(event.moved_on(at, end)?);
-        }
-        let row = |spans| Row { table: &event.table, bytes: &event.bytes, spans };
-        Ok(Some(match event.head.kind {
-            RowsKind::Insert => ChangeRow::Insert { after: row(&self.scratch.first) },
-            RowsKind::Delete => ChangeRow::Delete { before: row(&self.scratch.first) },
-            RowsKind::Update => {
-                ChangeRow::Update { before: row(&self.scratch.first), after: row(&self.scratch.second) }
-            }
-            RowsKind::PartialUpdate => return Err(RowsError::PartialRowImage),
-        }))
+        next_row(self.event, self.scratch, &mut self.at, &mut self.row)
     }
+}
+
+/// A walk that owns its place and lends its rows: for who holds event and walk side by side.
+#[derive(Default)]
+pub struct RowWalk {
+    scratch: RowScratch,
+    at: Option<usize>,
+    row: u64,
+}
+
+impl fmt::Debug for RowWalk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RowWalk(row {})", self.row)
+    }
+}
+
+impl RowWalk {
+    /// To the first row of `event`.
+    pub fn start(&mut self, event: &RowsEvent) {
+        self.scratch.reset(event.table.columns().len(), event.second.is_some());
+        self.at = Some(event.rows_at);
+        self.row = 0;
+    }
+
+    /// Whether a row is left.
+    #[must_use]
+    pub const fn has_next(&self) -> bool {
+        self.at.is_some()
+    }
+
+    /// The next change of the event it was started with; `None` behind the last.
+    ///
+    /// # Errors
+    /// As [`RowsCursor::next`].
+    pub fn next<'a>(&'a mut self, event: &'a RowsEvent) -> Result<Option<ChangeRow<'a>>, RowsError> {
+        next_row(event, &mut self.scratch, &mut self.at, &mut self.row)
+    }
+}
+
+fn next_row<'a>(
+    event: &'a RowsEvent,
+    scratch: &'a mut RowScratch,
+    place: &mut Option<usize>,
+    row: &mut u64,
+) -> Result<Option<ChangeRow<'a>>, RowsError> {
+    let Some(at) = place.take() else { return Ok(None) };
+    let end = event.locate(event.first, at, *row, &mut scratch.first)?;
+    let end = match event.second {
+        Some(image) => event.locate(image, end, *row, &mut scratch.second)?,
+        None => end,
+    };
+    *row += 1;
+    if end != event.bytes.len() {
+        *place = Some(event.moved_on(at, end)?);
+    }
+    let view = |spans| Row { table: &event.table, bytes: &event.bytes, spans };
+    Ok(Some(match event.head.kind {
+        RowsKind::Insert => ChangeRow::Insert { after: view(&scratch.first) },
+        RowsKind::Delete => ChangeRow::Delete { before: view(&scratch.first) },
+        RowsKind::Update => ChangeRow::Update { before: view(&scratch.first), after: view(&scratch.second) },
+        RowsKind::PartialUpdate => return Err(RowsError::PartialRowImage),
+    }))
 }
 
 /// One change: the row before it, after it, or both.

@@ -1,0 +1,384 @@
+//! Cuts the sequence into batches and checks what comes back.
+
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use core::fmt;
+
+use super::{
+    batch::{Ack, Attempt, BatchState, Feed},
+    event::{Event, Seq},
+    position::{Expected, Position},
+};
+use crate::halt::Code;
+
+/// How much one batch may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchLimits {
+    /// Most units; at least 1.
+    pub max_transactions: usize,
+    /// Most bytes of row events, unless a single unit has more.
+    pub max_bytes: usize,
+}
+
+impl Default for BatchLimits {
+    fn default() -> Self {
+        Self { max_transactions: 1, max_bytes: 4 << 20 }
+    }
+}
+
+/// Where a pushed event went.
+#[derive(Debug)]
+#[must_use = "an event for the feed is lost if it is not carried there"]
+pub enum Push {
+    /// It waits for its batch.
+    Queued,
+    /// It belongs to the transaction that is being handed over: carry it to its [`Feed`].
+    Feed(Event),
+}
+
+/// What a position that was read back says about the batch that was out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// What it is expected to hold: nothing of a batch that was out took effect.
+    Expected,
+    /// The batch that was out, up to this unit: it took effect though its answer was lost.
+    Committed {
+        /// Its last unit.
+        upto: Seq,
+    },
+    /// An earlier attempt of ours that was given up and has landed since: a new dial goes on from it.
+    Moved,
+    /// Something this pipeline did not write; the code says what.
+    Foreign(Code),
+}
+
+/// Why an acknowledgement is not taken. Always a bug of the sink or the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AckRefused {
+    /// It belongs to another attempt or another pipeline.
+    #[error("the acknowledgement belongs to another attempt")]
+    OtherAttempt,
+    /// No batch is out.
+    #[error("no batch is out")]
+    NothingOut,
+}
+
+/// The sequence between the core and the sink.
+pub struct Delivery {
+    limits: BatchLimits,
+    pipeline: u64,
+    attempts: u64,
+    /// What is durable, as far as we know; `None` until the first answer.
+    durable: Option<Option<Position>>,
+    /// Our epoch and mark, once the claim was pushed.
+    me: Option<(u64, u64)>,
+    queue: VecDeque<Event>,
+    out: Option<Out>,
+    /// A batch that failed and may be wanted again.
+    kept: Option<BatchState>,
+    /// The vector of the last batch, used again.
+    spare: Vec<Event>,
+}
+
+/// The batch that is out.
+struct Out {
+    attempt: Attempt,
+    upto: Seq,
+    next: Option<Position>,
+    /// A streamed transaction whose end has not been pushed yet.
+    open: bool,
+}
+
+impl fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Delivery({} events queued, batch out: {})", self.queue.len(), self.out.is_some())
+    }
+}
+
+impl Delivery {
+    /// `pipeline` must be unique among the pipelines of a process.
+    #[must_use]
+    pub const fn new(limits: BatchLimits, pipeline: u64) -> Self {
+        Self {
+            limits,
+            pipeline,
+            attempts: 0,
+            durable: None,
+            me: None,
+            queue: VecDeque::new(),
+            out: None,
+            kept: None,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Takes an event of the core.
+    pub fn push(&mut self, event: Event) -> Push {
+        if let Event::Claim { position, .. } = &event {
+            self.me = Some((position.epoch(), position.owner()));
+        }
+        if let Some(out) = &mut self.out {
+            if out.open {
+                if matches!(event, Event::TxCommit(_) | Event::TxAbort { .. }) {
+                    out.open = false;
+                }
+                return Push::Feed(event);
+            }
+        }
+        self.queue.push_back(event);
+        Push::Queued
+    }
+
+    /// What was last read back or acknowledged.
+    #[must_use]
+    pub fn durable(&self) -> Option<&Position> {
+        self.durable.as_ref().and_then(Option::as_ref)
+    }
+
+    /// Whether a batch is out.
+    #[must_use]
+    pub const fn is_out(&self) -> bool {
+        self.out.is_some()
+    }
+
+    /// The next batch, if none is out and one can be cut. `feed` is asked for where its transaction
+    /// is handed over while it is read.
+    pub fn next_batch(&mut self, feed: impl FnOnce() -> Box<dyn Feed>) -> Option<BatchState> {
+        if self.out.is_some() || self.kept.is_some() {
+            return None;
+        }
+        let stored = self.durable.clone()?;
+        let cut = self.cut()?;
+        let mut events = core::mem::take(&mut self.spare);
+        events.extend(self.queue.drain(..cut.events));
+        let attempt = self.attempt();
+        // Before the claim there may be nothing stored, and then the claim is the whole position.
+        let base = stored.clone().unwrap_or_else(|| Position::new(crate::gtid::GtidSet::default(), ""));
+        self.out = Some(Out { attempt, upto: cut.upto, next: None, open: cut.open });
+        let feed = if cut.streamed { Some(feed()) } else { None };
+        Some(BatchState::new(events, feed, base, Expected::new(stored), attempt, cut.upto))
+    }
+
+    /// The sink says that the batch is durable.
+    pub fn accept(&mut self, state: BatchState, ack: Ack) -> Result<Seq, AckRefused> {
+        let out = self.out.as_ref().ok_or(AckRefused::NothingOut)?;
+        if out.attempt != ack.attempt || state.attempt != ack.attempt {
+            return Err(AckRefused::OtherAttempt);
+        }
+        let upto = state.upto;
+        self.out = None;
+        self.settled(ack.position);
+        self.recycle(state);
+        Ok(upto)
+    }
+
+    /// In library-owned mode: the position of the acknowledgement has been stored, or not, by the
+    /// caller before [`Delivery::accept`]. This checks that the acknowledgement is of this batch.
+    pub fn check(&self, state: &BatchState, ack: &Ack) -> Result<(), AckRefused> {
+        let out = self.out.as_ref().ok_or(AckRefused::NothingOut)?;
+        if out.attempt == ack.attempt && state.attempt == ack.attempt {
+            Ok(())
+        } else {
+            Err(AckRefused::OtherAttempt)
+        }
+    }
+
+    /// The sink did not return `Ok(Ack)`. The batch is kept until the position is known.
+    pub fn failed(&mut self, state: BatchState) {
+        if let Some(out) = &mut self.out {
+            out.next = Some(next_position(&state));
+            out.open = false;
+        }
+        if state.is_streamed() {
+            // Its events are gone; it can only come again over the link.
+            self.recycle(state);
+        } else {
+            self.kept = Some(state);
+        }
+    }
+
+    /// The batch that is out was dropped without an answer.
+    pub fn dropped(&mut self) {
+        if let Some(out) = &mut self.out {
+            out.open = false;
+        }
+    }
+
+    /// The same batch once more, after [`Delivery::failed`] and a position that still is the
+    /// expected one.
+    pub fn reapply(&mut self) -> Option<BatchState> {
+        let mut state = self.kept.take()?;
+        let attempt = self.attempt();
+        state.rewind(attempt);
+        self.out = Some(Out { attempt, upto: state.upto, next: None, open: false });
+        Some(state)
+    }
+
+    /// What was read back after a failure. Afterwards the batch is settled ([`Holds::Committed`]),
+    /// or [`Delivery::reapply`] gives it again ([`Holds::Expected`]), or the link starts anew.
+    pub fn read_back(&mut self, stored: Option<&Position>) -> Holds {
+        let holds = self.compare(stored);
+        match holds {
+            Holds::Committed { .. } => {
+                self.out = None;
+                if let Some(state) = self.kept.take() {
+                    self.recycle(state);
+                }
+                if let Some(position) = stored {
+                    self.settled(position.clone());
+                }
+            }
+            Holds::Expected => {
+                self.out = None;
+                if self.durable.is_none() {
+                    self.durable = Some(stored.cloned());
+                }
+            }
+            Holds::Moved => {
+                self.out = None;
+                self.kept = None;
+                self.durable = Some(stored.cloned());
+            }
+            Holds::Foreign(_) => {}
+        }
+        holds
+    }
+
+    /// As [`Delivery::read_back`], before a dial: everything that waits is forgotten, for the
+    /// source sends it again.
+    pub fn restart(&mut self, stored: Option<&Position>) -> Holds {
+        let holds = self.read_back(stored);
+        self.queue.clear();
+        self.kept = None;
+        self.out = None;
+        holds
+    }
+
+    fn compare(&self, stored: Option<&Position>) -> Holds {
+        let Some(durable) = &self.durable else { return Holds::Expected };
+        if durable.as_ref() == stored {
+            return Holds::Expected;
+        }
+        let Some(stored) = stored else { return Holds::Foreign(Code::PositionRegressed) };
+        if let Some(out) = &self.out {
+            if out.next.as_ref() == Some(stored) {
+                return Holds::Committed { upto: out.upto };
+            }
+        }
+        let lost = durable.as_ref().is_some_and(|durable| !durable.gtid_set().is_subset(stored.gtid_set()));
+        let epoch = durable.as_ref().map_or(0, Position::epoch);
+        if self.me == Some((stored.epoch(), stored.owner())) {
+            // Under our own mark only we write: an attempt that was given up has landed late.
+            if lost { Holds::Foreign(Code::PositionRegressed) } else { Holds::Moved }
+        } else if stored.epoch() < epoch {
+            Holds::Foreign(Code::PositionRegressed)
+        } else {
+            Holds::Foreign(Code::Fenced)
+        }
+    }
+
+    fn settled(&mut self, position: Position) {
+        self.durable = Some(Some(position));
+    }
+
+    fn recycle(&mut self, state: BatchState) {
+        let mut events = state.events;
+        events.clear();
+        self.spare = events;
+    }
+
+    const fn attempt(&mut self) -> Attempt {
+        self.attempts += 1;
+        Attempt { pipeline: self.pipeline, number: self.attempts }
+    }
+
+    /// Finds the end of the next batch in the queue.
+    fn cut(&self) -> Option<Cut> {
+        let mut cut: Option<Cut> = None;
+        let (mut units, mut bytes) = (0_usize, 0_usize);
+        let mut open: Option<(bool, bool)> = None; // (streamed, schema change) of the unit being walked
+        for (i, event) in self.queue.iter().enumerate() {
+            let end = match event {
+                Event::Claim { seq, .. } => Some((*seq, true)),
+                Event::Progress { seq, .. } => Some((*seq, false)),
+                Event::TxBegin(begin) => {
+                    if begin.streamed {
+                        if units > 0 {
+                            return cut;
+                        }
+                        return Some(self.streamed_cut(i, begin.seq));
+                    }
+                    if begin.schema_change && units > 0 {
+                        return cut;
+                    }
+                    open = Some((begin.streamed, begin.schema_change));
+                    None
+                }
+                Event::Rows(rows) => {
+                    bytes = bytes.saturating_add(rows.retained());
+                    None
+                }
+                Event::Table(_) | Event::SchemaChange(_) => None,
+                Event::TxCommit(commit) => {
+                    Some((commit.seq, open.is_some_and(|(_, schema_change)| schema_change)))
+                }
+                Event::TxAbort { seq, .. } => Some((*seq, false)),
+            };
+            let Some((upto, alone)) = end else { continue };
+            if units > 0 && bytes > self.limits.max_bytes {
+                return cut;
+            }
+            units += 1;
+            cut = Some(Cut { events: i + 1, upto, streamed: false, open: false });
+            if alone || units >= self.limits.max_transactions.max(1) {
+                return cut;
+            }
+        }
+        cut
+    }
+
+    /// A streamed transaction starts the queue: all of it that is there goes along.
+    fn streamed_cut(&self, begin: usize, seq: Seq) -> Cut {
+        let end = self
+            .queue
+            .iter()
+            .skip(begin)
+            .position(|event| matches!(event, Event::TxCommit(_) | Event::TxAbort { .. }));
+        let events = end.map_or(self.queue.len(), |end| begin + end + 1);
+        Cut { events, upto: seq, streamed: true, open: end.is_none() }
+    }
+}
+
+struct Cut {
+    events: usize,
+    upto: Seq,
+    streamed: bool,
+    open: bool,
+}
+
+/// The position a complete batch would store, folded from its events however far the sink has read.
+fn next_position(state: &BatchState) -> Position {
+    let mut position = if state.is_streamed() { state.position.clone() } else { state.base.clone() };
+    if state.is_streamed() {
+        return position;
+    }
+    for event in &state.events {
+        match event {
+            Event::Claim { position: claim, .. } => position = (**claim).clone(),
+            Event::Progress { advance, .. } => position.advance(advance),
+            Event::TxCommit(commit) => {
+                if let Some(passed) = &commit.passed {
+                    position.advance(passed);
+                }
+                if let Some(gtid) = &commit.gtid {
+                    position.add(gtid, commit.original_commit);
+                }
+            }
+            Event::TxBegin(_)
+            | Event::Table(_)
+            | Event::Rows(_)
+            | Event::SchemaChange(_)
+            | Event::TxAbort { .. } => {}
+        }
+    }
+    position
+}

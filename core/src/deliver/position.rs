@@ -1,0 +1,404 @@
+//! The position: what has been processed, whose it is, and how it is written down.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::fmt::{self, Write as _};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    gtid::{Gtid, GtidSet, Uuid},
+    time::SourceTime,
+};
+
+/// The newest format of a written position.
+const FORMAT: u64 = 1;
+
+/// The newest processed transaction of one source UUID, remembered so that a source whose history
+/// was reset and has grown again is recognised (case BL-37): the number is there again, but with
+/// another original commit timestamp.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastTransaction {
+    /// The transaction.
+    pub gtid: Gtid,
+    /// When it was committed where it was first executed.
+    pub original_commit: SourceTime,
+}
+
+/// A fingerprint of an XID. The XID itself is chosen by users and may hold data, so it is never
+/// written anywhere (Rule 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct XaDigest(pub [u8; 16]);
+
+impl XaDigest {
+    /// The fingerprint of an XID's three parts.
+    #[must_use]
+    pub fn new(format_id: u32, gtrid: &[u8], bqual: &[u8]) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(b"capstan xid 1");
+        hash.update(format_id.to_le_bytes());
+        // Lengths first: ("a", "bc") and ("ab", "c") are different XIDs.
+        hash.update((gtrid.len() as u64).to_le_bytes());
+        hash.update(gtrid);
+        hash.update((bqual.len() as u64).to_le_bytes());
+        hash.update(bqual);
+        let full: [u8; 32] = hash.finalize().into();
+        let mut short = [0; 16];
+        for (to, from) in short.iter_mut().zip(full) {
+            *to = from;
+        }
+        Self(short)
+    }
+}
+
+/// What one step along the log adds to a position.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Advance {
+    /// Transactions that are now processed: delivered, filtered or empty.
+    pub gtids: GtidSet,
+    /// The newest of them per source UUID.
+    pub last: BTreeMap<Uuid, LastTransaction>,
+    /// XA transactions without captured rows that are prepared now.
+    pub prepared: Vec<XaDigest>,
+    /// XA transactions that are committed or rolled back now.
+    pub resolved: Vec<XaDigest>,
+}
+
+impl Advance {
+    /// Adds one processed transaction.
+    pub fn add(&mut self, gtid: Gtid, original_commit: SourceTime) {
+        self.gtids.add(&gtid);
+        self.last.insert(gtid.uuid(), LastTransaction { gtid, original_commit });
+    }
+
+    /// Whether it adds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.gtids.is_empty() && self.prepared.is_empty() && self.resolved.is_empty()
+    }
+}
+
+/// Where a pipeline stands: the set of processed transactions, and what must never part from it.
+///
+/// The order of two positions is set inclusion; there is no ordinal in it. [`Position::encode`] and
+/// [`Position::decode`] are inverse to each other, byte for byte.
+#[derive(Clone, PartialEq, Eq)]
+#[must_use = "store it in the same transaction as the rows it covers"]
+pub struct Position {
+    epoch: u64,
+    owner: u64,
+    gtid_set: GtidSet,
+    last: BTreeMap<Uuid, LastTransaction>,
+    captured: String,
+    prepared: BTreeSet<XaDigest>,
+}
+
+impl Position {
+    /// A position that has processed `gtid_set`, owned by nobody yet (epoch 0). `captured` is the
+    /// canonical text of the captured set.
+    pub fn new(gtid_set: GtidSet, captured: impl Into<String>) -> Self {
+        Self {
+            epoch: 0,
+            owner: 0,
+            gtid_set,
+            last: BTreeMap::new(),
+            captured: captured.into(),
+            prepared: BTreeSet::new(),
+        }
+    }
+
+    /// The owner's epoch: each owner takes the next one when it starts.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The owner's own mark: two processes that take the same epoch at once are told apart by it.
+    #[must_use]
+    pub const fn owner(&self) -> u64 {
+        self.owner
+    }
+
+    /// Whether both were written by one owner.
+    #[must_use]
+    pub const fn same_owner(&self, other: &Self) -> bool {
+        self.epoch == other.epoch && self.owner == other.owner
+    }
+
+    /// Every processed transaction, captured or not.
+    #[must_use]
+    pub const fn gtid_set(&self) -> &GtidSet {
+        &self.gtid_set
+    }
+
+    /// The newest processed transaction per source UUID.
+    #[must_use]
+    pub const fn last(&self) -> &BTreeMap<Uuid, LastTransaction> {
+        &self.last
+    }
+
+    /// Canonical text of the captured set the position was made under.
+    #[must_use]
+    pub fn captured(&self) -> &str {
+        &self.captured
+    }
+
+    /// Whether this XA transaction was prepared without captured rows and is not resolved yet.
+    #[must_use]
+    pub fn is_prepared(&self, xid: &XaDigest) -> bool {
+        self.prepared.contains(xid)
+    }
+
+    /// XA transactions that were prepared without captured rows and are not resolved yet.
+    #[must_use]
+    pub const fn prepared(&self) -> &BTreeSet<XaDigest> {
+        &self.prepared
+    }
+
+    /// The same position for the next owner, who is known by `owner` (drawn at random).
+    pub fn claimed(mut self, owner: u64) -> Self {
+        self.epoch = self.epoch.saturating_add(1);
+        self.owner = owner;
+        self
+    }
+
+    /// The same position after an earlier owner's epoch, for a start that abandons what was stored.
+    pub const fn with_epoch(mut self, epoch: u64) -> Self {
+        self.epoch = epoch;
+        self
+    }
+
+    /// The same position under another captured set: a recorded decision of a person.
+    pub fn with_captured(mut self, captured: impl Into<String>) -> Self {
+        self.captured = captured.into();
+        self
+    }
+
+    /// Adds one step.
+    pub fn advance(&mut self, step: &Advance) {
+        self.gtid_set = self.gtid_set.union(&step.gtids);
+        for (uuid, last) in &step.last {
+            self.last.insert(*uuid, last.clone());
+        }
+        self.prepared.extend(step.prepared.iter().copied());
+        for xid in &step.resolved {
+            self.prepared.remove(xid);
+        }
+    }
+
+    /// Adds one transaction, in place.
+    pub fn add(&mut self, gtid: &Gtid, original_commit: SourceTime) {
+        self.gtid_set.add(gtid);
+        self.last.insert(gtid.uuid(), LastTransaction { gtid: *gtid, original_commit });
+    }
+
+    /// Writes it down: one line of JSON with its keys in fixed order.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let mut out = String::with_capacity(256);
+        self.write(&mut out);
+        out
+    }
+
+    /// [`Position::encode`] into a buffer that is used again.
+    pub fn write(&self, out: &mut String) {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            out,
+            "{{\"format\":{FORMAT},\"epoch\":{},\"owner\":\"{:016x}\",\"gtid_set\":\"{}\",\"last\":[",
+            self.epoch, self.owner, self.gtid_set
+        );
+        for (i, last) in self.last.values().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            let _ = write!(out, "{comma}[\"{}\",{}]", last.gtid, last.original_commit.0);
+        }
+        out.push_str("],\"captured\":");
+        out.push_str(&serde_json::to_string(&self.captured).unwrap_or_default());
+        out.push_str(",\"prepared\":[");
+        for (i, xid) in self.prepared.iter().enumerate() {
+            out.push_str(if i == 0 { "\"" } else { ",\"" });
+            for byte in xid.0 {
+                let _ = write!(out, "{byte:02x}");
+            }
+            out.push('"');
+        }
+        out.push_str("]}");
+    }
+
+    /// Reads what [`Position::encode`] wrote.
+    pub fn decode(text: &str) -> Result<Self, PositionError> {
+        #[derive(serde::Deserialize)]
+        struct Format {
+            format: u64,
+        }
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Written {
+            #[allow(dead_code, reason = "read above; named so that unknown fields can be refused")]
+            format: u64,
+            epoch: u64,
+            owner: String,
+            gtid_set: String,
+            last: Vec<(String, u64)>,
+            captured: String,
+            prepared: Vec<String>,
+        }
+        let Format { format } = serde_json::from_str(text).map_err(|_| PositionError::Malformed)?;
+        if format > FORMAT {
+            return Err(PositionError::Newer { format });
+        }
+        let written: Written = serde_json::from_str(text).map_err(|_| PositionError::Malformed)?;
+        let mut last = BTreeMap::new();
+        for (gtid, at) in written.last {
+            let gtid: Gtid = gtid.parse().map_err(|_| PositionError::Malformed)?;
+            last.insert(gtid.uuid(), LastTransaction { gtid, original_commit: SourceTime(at) });
+        }
+        let prepared = written
+            .prepared
+            .iter()
+            .map(|hex| digest_from_hex(hex).ok_or(PositionError::Malformed))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            epoch: written.epoch,
+            owner: u64::from_str_radix(&written.owner, 16).map_err(|_| PositionError::Malformed)?,
+            gtid_set: written.gtid_set.parse().map_err(|_| PositionError::Malformed)?,
+            last,
+            captured: written.captured,
+            prepared,
+        })
+    }
+}
+
+impl fmt::Debug for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Position(epoch {}, {})", self.epoch, self.gtid_set)
+    }
+}
+
+fn digest_from_hex(hex: &str) -> Option<XaDigest> {
+    let mut bytes = [0; 16];
+    if hex.len() != 32 || !hex.is_ascii() {
+        return None;
+    }
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * i..2 * i + 2)?, 16).ok()?;
+    }
+    Some(XaDigest(bytes))
+}
+
+/// Why a written position could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PositionError {
+    /// A newer version of Capstan wrote it (`position_format_newer`).
+    #[error("the position has format {format}, newer than this program knows")]
+    Newer {
+        /// Its format number.
+        format: u64,
+    },
+    /// It is not a position, or was damaged.
+    #[error("this is not a position")]
+    Malformed,
+}
+
+/// What must still be stored for a batch to be written: the condition of its atomic write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    stored: Option<Position>,
+}
+
+/// Why a stored position does not let a batch be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// Another owner's epoch.
+    Fenced,
+    /// The same owner, but not the position this batch goes on from.
+    Stale,
+}
+
+impl Expected {
+    /// Nothing but `stored` may be there.
+    #[must_use]
+    pub const fn new(stored: Option<Position>) -> Self {
+        Self { stored }
+    }
+
+    /// The position that must be stored; `None`: nothing may be stored yet.
+    #[must_use]
+    pub const fn position(&self) -> Option<&Position> {
+        self.stored.as_ref()
+    }
+
+    /// Compares with what is stored, inside the sink's transaction.
+    pub fn check(&self, stored: Option<&Position>) -> Result<(), Mismatch> {
+        if self.stored.as_ref() == stored {
+            return Ok(());
+        }
+        match (self.stored.as_ref(), stored) {
+            (Some(expected), Some(stored)) if expected.same_owner(stored) => Err(Mismatch::Stale),
+            _ => Err(Mismatch::Fenced),
+        }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.gtid_set.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position() -> Position {
+        let mut position =
+            Position::new("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-7:9-10".parse().unwrap(), "`shop`.*");
+        position.add(
+            &"3e11fa47-71ca-11e1-9e33-c80aa9429562:12".parse().unwrap(),
+            SourceTime(1_700_000_000_000_001),
+        );
+        position
+            .advance(&Advance { prepared: alloc::vec![XaDigest::new(1, b"g", b"b")], ..Advance::default() });
+        position.claimed(7)
+    }
+
+    #[test]
+    fn what_is_written_reads_back_byte_for_byte() {
+        let text = position().encode();
+        let again = Position::decode(&text).unwrap();
+        assert_eq!(again, position());
+        assert_eq!(again.encode(), text);
+        assert!(text.contains("1-7:9-10:12"), "gaps are kept: {text}");
+    }
+
+    #[test]
+    fn a_newer_format_is_named_and_damage_is_not_a_position() {
+        assert_eq!(Position::decode("{\"format\":2,\"x\":1}"), Err(PositionError::Newer { format: 2 }));
+        let text = position().encode();
+        for cut in 0..text.len() {
+            assert_eq!(Position::decode(&text[..cut]), Err(PositionError::Malformed), "cut at {cut}");
+        }
+        assert_eq!(Position::decode(&text.replace("epoch", "epoxy")), Err(PositionError::Malformed));
+    }
+
+    #[test]
+    fn another_epoch_is_fenced_and_another_position_is_stale() {
+        let ours = position();
+        let mut later = ours.clone();
+        later.add(&"3e11fa47-71ca-11e1-9e33-c80aa9429562:13".parse().unwrap(), SourceTime(1));
+        let expected = Expected::new(Some(ours.clone()));
+        assert_eq!(expected.check(Some(&ours)), Ok(()));
+        assert_eq!(expected.check(Some(&later)), Err(Mismatch::Stale));
+        assert_eq!(expected.check(Some(&ours.claimed(7))), Err(Mismatch::Fenced));
+        assert_eq!(expected.check(None), Err(Mismatch::Fenced));
+    }
+
+    #[test]
+    fn xid_digests_do_not_confuse_where_the_parts_end() {
+        assert_ne!(XaDigest::new(1, b"a", b"bc"), XaDigest::new(1, b"ab", b"c"));
+        assert_ne!(XaDigest::new(1, b"a", b"b"), XaDigest::new(2, b"a", b"b"));
+    }
+}

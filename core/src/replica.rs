@@ -1,1 +1,0 @@
-//! The state machine that drives a replication link and decides what happens next.

@@ -1,0 +1,676 @@
+//! The state machine that drives a replication link and decides what happens next.
+//!
+//! ```text
+//! Loading → Dialling → Login (→ Securing) → Gating → Claiming → Gating → Registering → Streaming
+//!    ↑                                                                            │
+//!    └────────────── Backoff ←──────── any trouble of the link ←──────────────────┘
+//! ```
+//!
+//! Pull [`Replica::poll_output`] until `Idle`, `Halt` or `Stopped`; carry out what it says; give one
+//! [`Input`]; pull again. Each phase owns its data and is taken out while it is worked on, with
+//! [`Phase::Parked`] in its place, so nothing can go on with a half-changed machine.
+
+mod entropy;
+mod gates;
+mod phase;
+mod seam;
+mod stream;
+
+use alloc::{boxed::Box, collections::VecDeque};
+use core::fmt;
+
+pub use seam::{ApiMisuse, DialEpoch, Input, Link, LoadReason, Loaded, LostReason, Output, Read, WakeReason};
+
+use self::{entropy::Entropy, gates::Findings, phase::Phase};
+use crate::{
+    assemble::Assembler,
+    config::{Config, Start},
+    deliver::{Event, FailureClass, Holds, Position, Seq, SinkFailure},
+    gtid::GtidSet,
+    halt::{Code, Halt},
+    time::{Now, SourceTime},
+};
+
+/// How much is read at once while nothing holds it back.
+const READ_MAX: usize = 256 << 10;
+
+/// Shortest wait after trouble: full jitter may draw zero, and zero is a hot loop.
+const BACKOFF_MIN_US: u64 = 10_000;
+
+/// A replica of one source. See the [module's page](self).
+pub struct Replica {
+    config: Config,
+    entropy: Entropy,
+    now: Now,
+    outputs: VecDeque<Output>,
+    /// Whether the last output was `Idle`, so that an input may come.
+    drained: bool,
+    end: Option<End>,
+    phase: Phase,
+    epoch: DialEpoch,
+    link_open: bool,
+    /// Until when the present step of the link must be done.
+    link_deadline: Option<Now>,
+    last_heard: Now,
+    read_paused: bool,
+    paused: bool,
+    draining: Option<Drain>,
+
+    asked: Option<(LoadReason, Now)>,
+    /// When to ask again after the position could not be read.
+    ask_again: Option<(Now, LoadReason)>,
+    /// What is durable, as last read or acknowledged; the outer `None`: never read.
+    stored: Option<Option<Box<Position>>>,
+    owner: u64,
+    claim: Claim,
+    next_seq: Seq,
+    units: VecDeque<UnitOut>,
+    retained: usize,
+    sink_moved: Now,
+    sink_failures: u32,
+    sink_trouble_since: Option<Now>,
+    reapply_at: Option<Now>,
+
+    attempts: u32,
+    trouble_since: Option<Now>,
+    trouble: Option<Halt>,
+    /// The server said that another replica took over; the epoch is looked at before that is believed.
+    conflict: Option<u16>,
+    /// Whether this process has verified the source's history once.
+    verified: bool,
+    facts: Facts,
+}
+
+/// What is known for those who watch.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Facts {
+    /// Dials so far.
+    pub dials: u64,
+    /// Links lost after the stream had begun.
+    pub reconnects: u64,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Events received.
+    pub events: u64,
+    /// Commit time of the newest transaction that was passed.
+    pub committed_at: Option<SourceTime>,
+    /// What the source had executed at the last connect.
+    pub executed: Option<GtidSet>,
+    /// What it had purged at the last connect.
+    pub purged: Option<GtidSet>,
+    /// The last processed transaction is purged, so the source's history could not be verified.
+    pub history_unverified: bool,
+    /// The last trouble of the link, until it lives again.
+    pub trouble: Option<Code>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Drain {
+    /// A person or program asked.
+    Asked,
+    /// The goal of `until` is reached.
+    Reached,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    Open,
+    Sent(Seq),
+    Done,
+}
+
+enum End {
+    Halted(Halt),
+    Stopped,
+}
+
+/// A unit that was emitted and is not durable.
+struct UnitOut {
+    seq: Seq,
+    bytes: usize,
+    streamed: bool,
+    /// Still being emitted.
+    open: bool,
+    aborted: bool,
+}
+
+impl fmt::Debug for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Replica({}, {} units out, {} bytes retained)",
+            self.state(),
+            self.units.len(),
+            self.retained
+        )
+    }
+}
+
+impl Replica {
+    /// A replica that has not begun. `seed` feeds jitter, the owner's mark and padding; it must be
+    /// fresh for every process.
+    pub fn new(config: Config, seed: [u8; 32], now: Now) -> Self {
+        let mut entropy = Entropy::new(seed);
+        let owner = entropy.number();
+        let mut replica = Self {
+            config,
+            entropy,
+            now,
+            outputs: VecDeque::new(),
+            drained: false,
+            end: None,
+            phase: Phase::Parked,
+            epoch: DialEpoch(0),
+            link_open: false,
+            link_deadline: None,
+            last_heard: now,
+            read_paused: true,
+            paused: false,
+            draining: None,
+            asked: None,
+            ask_again: None,
+            stored: None,
+            owner,
+            claim: Claim::Open,
+            next_seq: Seq(1),
+            units: VecDeque::new(),
+            retained: 0,
+            sink_moved: now,
+            sink_failures: 0,
+            sink_trouble_since: None,
+            reapply_at: None,
+            attempts: 0,
+            trouble_since: None,
+            trouble: None,
+            conflict: None,
+            verified: false,
+            facts: Facts::default(),
+        };
+        match replica.config.check() {
+            Ok(()) => replica.ask(LoadReason::BeforeDial),
+            Err(halt) => replica.halt(halt),
+        }
+        replica
+    }
+
+    /// Takes one input. Fails only for a bug of the driver; bad bytes end in a retry or a halt.
+    pub fn handle_input(&mut self, now: Now, input: Input) -> Result<(), ApiMisuse> {
+        if now < self.now {
+            return Err(ApiMisuse::ClockWentBack);
+        }
+        if self.end.is_some() {
+            return Err(ApiMisuse::AfterTerminal);
+        }
+        if !self.drained {
+            return Err(ApiMisuse::OutputNotDrained);
+        }
+        self.now = now;
+        self.drained = false;
+        match input {
+            Input::Tick => {}
+            Input::CheckpointLoaded(loaded) => self.on_loaded(loaded)?,
+            Input::Connected(Link::Stream, epoch) => self.on_connected(epoch)?,
+            Input::Secured(Link::Stream, epoch) => self.on_secured(epoch)?,
+            Input::Bytes(Link::Stream, epoch, bytes) => self.on_bytes(epoch, bytes),
+            Input::Lost(Link::Stream, epoch, reason) => self.on_lost(epoch, reason),
+            Input::Durable { upto } => self.on_durable(upto),
+            Input::Released { bytes } => self.on_released(bytes),
+            Input::SinkFailed(failure) => self.on_sink_failed(&failure),
+            Input::Pause => self.paused = true,
+            Input::Resume => self.paused = false,
+            Input::Drain => self.on_drain(),
+        }
+        self.due();
+        Ok(())
+    }
+
+    /// The next thing to do. `Idle` is always last; `Halt` and `Stopped` are for ever.
+    pub fn poll_output(&mut self) -> Output {
+        loop {
+            if let Some(output) = self.outputs.pop_front() {
+                return output;
+            }
+            match &self.end {
+                Some(End::Halted(halt)) => return Output::Halt(halt.clone()),
+                Some(End::Stopped) => return Output::Stopped,
+                None => {}
+            }
+            if self.stopped_if_drained() {
+                continue;
+            }
+            if !self.step() {
+                self.drained = true;
+                return self.idle();
+            }
+        }
+    }
+
+    /// What it is doing, as one stable lower-case word.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        match self.end {
+            Some(End::Halted(_)) => "halted",
+            Some(End::Stopped) => "stopped",
+            None if self.draining.is_some() => "draining",
+            None if self.paused => "paused",
+            None => self.phase.name(),
+        }
+    }
+
+    /// Facts for those who watch.
+    #[must_use]
+    pub const fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Bytes that are emitted and neither durable nor released.
+    #[must_use]
+    pub const fn retained(&self) -> usize {
+        self.retained
+    }
+
+    /// Everything that was read and put in order on this link, durable or not.
+    #[must_use]
+    pub fn processed(&self) -> Option<&GtidSet> {
+        self.phase.assembler().map(Assembler::processed)
+    }
+
+    /// Units emitted and not durable.
+    #[must_use]
+    pub fn units_out(&self) -> usize {
+        self.units.len()
+    }
+
+    fn idle(&mut self) -> Output {
+        let read = self.credit();
+        let paused = read == Read::Paused;
+        if self.read_paused && !paused {
+            // The silence until now was our doing.
+            self.last_heard = self.now;
+        }
+        self.read_paused = paused;
+        Output::Idle { wake: self.next_wake(), read }
+    }
+
+    fn credit(&self) -> Read {
+        if !self.link_open || self.draining.is_some() {
+            return Read::Paused;
+        }
+        let Some(assembler) = self.phase.assembler() else { return Read::UpTo(READ_MAX) };
+        // Work that is left undone for lack of credit is never added to.
+        if self.paused || self.retained >= self.config.limits.retained_max || assembler.is_inflating() {
+            return Read::Paused;
+        }
+        Read::UpTo(READ_MAX)
+    }
+
+    fn next_wake(&self) -> Option<(Now, WakeReason)> {
+        let limits = &self.config.limits;
+        let streaming = self.phase.assembler().is_some();
+        let silence = (streaming && !self.read_paused).then(|| self.last_heard.after(limits.silence));
+        let progress = self
+            .phase
+            .assembler()
+            .and_then(Assembler::passed_since)
+            .map(|since| since.after(limits.progress_every));
+        [
+            (self.phase.backoff(), WakeReason::Backoff),
+            (self.ask_again.map(|(at, _)| at), WakeReason::Backoff),
+            (self.link_deadline, WakeReason::Dial),
+            (silence, WakeReason::Silence),
+            (self.acknowledgement_deadline(), WakeReason::Acknowledgement),
+            (progress, WakeReason::Progress),
+            (self.reapply_at, WakeReason::Reapply),
+        ]
+        .into_iter()
+        .filter_map(|(at, reason)| at.map(|at| (at, reason)))
+        .min()
+    }
+
+    /// When the sink's patience ends. None while it waits for us: with nothing out, or with nothing
+    /// left unread of a transaction that is still being read.
+    fn acknowledgement_deadline(&self) -> Option<Now> {
+        if let Some((LoadReason::Overdue, since)) = self.asked {
+            return Some(since.after(self.config.limits.trouble_max));
+        }
+        if self.reapply_at.is_some() || self.ask_again.is_some() {
+            return None;
+        }
+        let front = self.units.front();
+        match front {
+            Some(unit) if unit.open && unit.bytes == 0 => None,
+            Some(_) => Some(self.sink_moved.after(self.config.limits.acknowledgement)),
+            None => self.asked.map(|(_, since)| since.after(self.config.limits.acknowledgement)),
+        }
+    }
+
+    /// Does everything whose time has come, so that no deadline at or before now survives.
+    fn due(&mut self) {
+        if self.end.is_some() {
+            return;
+        }
+        let now = self.now;
+        if self.phase.backoff().is_some_and(|at| at <= now) {
+            self.ask(LoadReason::BeforeDial);
+        }
+        if let Some((at, reason)) = self.ask_again {
+            if at <= now {
+                self.ask_again = None;
+                self.ask(reason);
+            }
+        }
+        if self.link_deadline.is_some_and(|at| at <= now) {
+            self.trouble(Halt::new(Code::SourceUnreachable));
+        }
+        let silent = self.last_heard.after(self.config.limits.silence) <= now;
+        if self.phase.assembler().is_some() && !self.read_paused && silent {
+            self.trouble(Halt::new(Code::StreamStalled));
+        }
+        if self.acknowledgement_deadline().is_some_and(|at| at <= now) {
+            self.overdue();
+        }
+        if self.reapply_at.is_some_and(|at| at <= now) {
+            self.reapply_at = None;
+            self.sink_moved = now;
+            if let Some(unit) = self.units.front() {
+                self.outputs.push_back(Output::Reapply { upto: unit.seq });
+            }
+        }
+        self.tell_progress(false);
+    }
+
+    fn overdue(&mut self) {
+        if let Some((LoadReason::Overdue, _)) = self.asked {
+            // Not even the position is answered: the sink hangs.
+            return self.halt(Halt::new(Code::SinkFailed));
+        }
+        self.asked = None;
+        self.leave_link();
+        self.ask(LoadReason::Overdue);
+    }
+
+    // ---- the position authority -------------------------------------------------------------
+
+    fn ask(&mut self, reason: LoadReason) {
+        self.asked = Some((reason, self.now));
+        if reason != LoadReason::AfterFailure {
+            self.phase = Phase::Loading;
+            self.reapply_at = None;
+        }
+        self.outputs.push_back(Output::LoadCheckpoint(reason));
+    }
+
+    fn on_loaded(&mut self, loaded: Loaded) -> Result<(), ApiMisuse> {
+        let Some((reason, _)) = self.asked.take() else { return Err(ApiMisuse::UnaskedAnswer) };
+        match loaded {
+            Loaded::Failed(failure) => self.on_load_failed(reason, &failure),
+            Loaded::Position { stored, holds } => {
+                self.sink_moved = self.now;
+                match reason {
+                    LoadReason::AfterFailure => self.on_read_back(stored, holds),
+                    LoadReason::BeforeDial | LoadReason::Overdue => self.on_restart(stored, holds),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_load_failed(&mut self, reason: LoadReason, failure: &SinkFailure) {
+        let code = if failure.code == Code::SinkFailed { Code::PositionReadFailed } else { failure.code };
+        let lasting = !matches!(failure.class, FailureClass::Transient | FailureClass::Unknown);
+        let since = *self.sink_trouble_since.get_or_insert(self.now);
+        if lasting || self.now.since(since) >= self.config.limits.trouble_max {
+            return self.halt(Halt::new(code));
+        }
+        let at = self.backoff(self.sink_failures);
+        self.sink_failures = self.sink_failures.saturating_add(1);
+        self.ask_again = Some((at, reason));
+    }
+
+    /// What became of a batch that failed.
+    fn on_read_back(&mut self, stored: Option<Box<Position>>, holds: Holds) {
+        match holds {
+            Holds::Foreign(code) => self.halt(Halt::new(code)),
+            Holds::Committed { upto } => {
+                self.stored = Some(stored);
+                self.on_durable(upto);
+            }
+            Holds::Moved => {
+                self.stored = Some(stored);
+                self.leave_link();
+                self.ask(LoadReason::BeforeDial);
+            }
+            Holds::Expected => self.once_more(),
+        }
+    }
+
+    /// Nothing of the batch took effect: it goes again from memory, or over a new link where it was
+    /// handed over while it was read.
+    fn once_more(&mut self) {
+        match self.units.front() {
+            None => {}
+            Some(unit) if unit.aborted => {
+                let seq = unit.seq;
+                self.on_durable(seq);
+            }
+            Some(unit) if unit.streamed => {
+                self.leave_link();
+                self.phase = Phase::Backoff(self.backoff(self.sink_failures));
+            }
+            Some(_) => self.reapply_at = Some(self.backoff(self.sink_failures)),
+        }
+    }
+
+    /// Everything not durable is forgotten; the link starts anew from what is stored.
+    fn on_restart(&mut self, stored: Option<Box<Position>>, holds: Holds) {
+        if let Holds::Foreign(code) = holds {
+            return self.halt(Halt::new(code));
+        }
+        if let Claim::Sent(seq) = self.claim {
+            let landed = match holds {
+                Holds::Committed { upto } => upto >= seq,
+                Holds::Moved => true,
+                Holds::Expected | Holds::Foreign(_) => false,
+            };
+            self.claim = if landed { Claim::Done } else { Claim::Open };
+        }
+        self.units.clear();
+        self.retained = 0;
+        if let Some(number) = self.conflict.take() {
+            return self.halt(Halt::new(Code::ServerIdConflict).with_server_error(number));
+        }
+        if let Err(halt) = self.check_start(stored.as_deref()) {
+            return self.halt(halt);
+        }
+        self.stored = Some(stored);
+        match self.draining {
+            Some(Drain::Asked) => {}
+            Some(Drain::Reached) | None => {
+                // What had been reached was not durable after all.
+                self.draining = None;
+                self.dial();
+            }
+        }
+    }
+
+    /// Whether the settings fit what is stored.
+    fn check_start(&self, stored: Option<&Position>) -> Result<(), Halt> {
+        let Some(stored) = stored else {
+            return match (&self.config.start, self.claim) {
+                (Start::Stored, Claim::Open | Claim::Sent(_)) => Err(Halt::new(Code::StartPositionRequired)),
+                (_, Claim::Done) => Err(Halt::new(Code::PositionRegressed)),
+                (Start::Earliest | Start::Current | Start::At(_), Claim::Open | Claim::Sent(_)) => Ok(()),
+            };
+        };
+        if self.claim == Claim::Done {
+            return Ok(());
+        }
+        if self.config.start != Start::Stored {
+            return if self.config.override_stored {
+                Ok(())
+            } else {
+                Err(Halt::new(Code::StartPositionConflict))
+            };
+        }
+        if stored.captured() != self.config.captured.canonical() {
+            return Err(Halt::new(Code::CaptureSetChanged));
+        }
+        Ok(())
+    }
+
+    // ---- the sink ----------------------------------------------------------------------------
+
+    fn on_durable(&mut self, upto: Seq) {
+        while let Some(unit) = self.units.front() {
+            if unit.seq > upto {
+                break;
+            }
+            self.retained = self.retained.saturating_sub(unit.bytes);
+            self.units.pop_front();
+        }
+        self.sink_moved = self.now;
+        self.sink_failures = 0;
+        self.sink_trouble_since = None;
+        if let Claim::Sent(seq) = self.claim {
+            if seq <= upto {
+                self.claim = Claim::Done;
+                self.go_on_after_claim();
+            }
+        }
+    }
+
+    fn on_released(&mut self, bytes: usize) {
+        self.sink_moved = self.now;
+        if let Some(unit) = self.units.front_mut().filter(|unit| unit.streamed) {
+            let bytes = bytes.min(unit.bytes);
+            unit.bytes -= bytes;
+            self.retained = self.retained.saturating_sub(bytes);
+        }
+    }
+
+    fn on_sink_failed(&mut self, failure: &SinkFailure) {
+        let halt = || {
+            let halt = Halt::new(failure.code);
+            match &failure.place {
+                Some(place) => halt.at((**place).clone()),
+                None => halt,
+            }
+        };
+        match failure.class {
+            FailureClass::Permanent => return self.halt(halt()),
+            FailureClass::Aborted => {}
+            FailureClass::Transient | FailureClass::Unknown | FailureClass::Fenced | FailureClass::Stale => {
+                self.sink_failures = self.sink_failures.saturating_add(1);
+                let since = *self.sink_trouble_since.get_or_insert(self.now);
+                if self.now.since(since) >= self.config.limits.trouble_max {
+                    return self.halt(halt());
+                }
+            }
+        }
+        // Where the position is being asked for already, that answer settles it.
+        if self.asked.is_none() && self.ask_again.is_none() {
+            self.ask(LoadReason::AfterFailure);
+        }
+    }
+
+    // ---- ends --------------------------------------------------------------------------------
+
+    fn on_drain(&mut self) {
+        self.tell_progress(true);
+        self.draining = Some(Drain::Asked);
+        self.leave_link();
+    }
+
+    /// The goal of `until` is reached.
+    fn reached(&mut self) {
+        self.tell_progress(true);
+        self.leave_link();
+        self.draining = Some(Drain::Reached);
+    }
+
+    fn stopped_if_drained(&mut self) -> bool {
+        let done = self.draining.is_some()
+            && self.units.is_empty()
+            && self.asked.is_none()
+            && self.ask_again.is_none()
+            && self.reapply_at.is_none();
+        if done {
+            self.end = Some(End::Stopped);
+        }
+        done
+    }
+
+    fn halt(&mut self, halt: Halt) {
+        if self.end.is_none() {
+            self.leave_link();
+            self.end = Some(End::Halted(halt));
+        }
+    }
+
+    /// Waits before the next try: exponential, full jitter.
+    fn backoff(&mut self, attempts: u32) -> Now {
+        let limits = &self.config.limits;
+        let first = limits.backoff_first;
+        let longest = first.saturating_mul(1 << attempts.min(20)).min(limits.backoff_max);
+        let us = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
+        let wait = self.entropy.upto(us).max(BACKOFF_MIN_US.min(us));
+        Now(self.now.0.saturating_add(wait))
+    }
+
+    /// Numbers an event's unit and keeps account of what is out.
+    fn emit(&mut self, event: Event) {
+        if self.units.is_empty() {
+            self.sink_moved = self.now;
+        }
+        let closed = |seq| UnitOut { seq, bytes: 0, streamed: false, open: false, aborted: false };
+        match &event {
+            Event::Claim { seq, .. } | Event::Progress { seq, .. } => self.units.push_back(closed(*seq)),
+            Event::TxBegin(begin) => {
+                self.units.push_back(UnitOut { streamed: begin.streamed, open: true, ..closed(begin.seq) });
+            }
+            Event::Table(_) | Event::SchemaChange(_) => {}
+            Event::Rows(rows) => {
+                let bytes = rows.retained();
+                self.retained = self.retained.saturating_add(bytes);
+                if let Some(unit) = self.units.back_mut() {
+                    unit.bytes = unit.bytes.saturating_add(bytes);
+                }
+            }
+            Event::TxCommit(_) => {
+                if let Some(unit) = self.units.back_mut() {
+                    unit.open = false;
+                }
+            }
+            Event::TxAbort { .. } => {
+                if let Some(unit) = self.units.back_mut() {
+                    unit.open = false;
+                    unit.aborted = true;
+                }
+            }
+        }
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    fn seq(&mut self) -> Seq {
+        let seq = self.next_seq;
+        self.next_seq = Seq(seq.0.saturating_add(1));
+        seq
+    }
+
+    /// What the position will be when the owner starts from it.
+    fn claim_position(&self, found: &Findings) -> Position {
+        let stored = self.stored.as_ref().and_then(Option::as_deref);
+        let captured = self.config.captured.canonical();
+        let epoch = stored.map_or(0, Position::epoch);
+        let fresh = |set: GtidSet| Position::new(set, captured.clone()).with_epoch(epoch);
+        let position = match (&self.config.start, stored) {
+            (Start::Stored, Some(stored)) => stored.clone(),
+            (Start::Stored, None) => fresh(GtidSet::new()),
+            (Start::Earliest, _) => fresh(found.purged.clone()),
+            (Start::Current, _) => fresh(found.executed.clone()),
+            (Start::At(set), _) => fresh(set.clone()),
+        };
+        position.claimed(self.owner)
+    }
+}

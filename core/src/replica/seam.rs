@@ -1,0 +1,182 @@
+//! The seam: everything the world may say, and everything the core wants.
+
+use alloc::boxed::Box;
+
+use bytes::Bytes;
+
+use crate::{
+    deliver::{Event, Holds, Position, Seq, SinkFailure},
+    halt::Halt,
+    time::Now,
+};
+
+/// Which connection. The stream is the only one until the initial copy opens others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Link {
+    /// The replication stream.
+    Stream,
+}
+
+/// Names one dial. A late answer to an older dial is recognised by it and ignored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DialEpoch(pub u32);
+
+/// Why a link is gone or never came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LostReason {
+    /// The host's name could not be resolved.
+    Unresolved,
+    /// The dial was refused.
+    Refused,
+    /// The dial took too long.
+    DialTimeout,
+    /// The peer closed the link.
+    Eof,
+    /// The link was reset, or reading or writing failed.
+    Reset,
+    /// The certificate is signed by nobody we trust.
+    CertificateUntrusted,
+    /// The certificate does not name the host.
+    CertificateNameMismatch,
+    /// TLS failed otherwise.
+    TlsFailed,
+}
+
+/// What the position authority answered.
+#[derive(Clone, Debug)]
+pub enum Loaded {
+    /// What is stored, and what [`crate::deliver::Delivery`] makes of it.
+    Position {
+        /// `None`: nothing was ever stored.
+        stored: Option<Box<Position>>,
+        /// The verdict.
+        holds: Holds,
+    },
+    /// It could not be read.
+    Failed(SinkFailure),
+}
+
+/// Everything the world may tell the core. A trace is a `Vec<(Now, Input)>`.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A moment passed: the deadline, or any other. Early and spurious ticks are harmless.
+    Tick,
+    /// The answer to [`Output::LoadCheckpoint`].
+    CheckpointLoaded(Loaded),
+    /// The dial succeeded.
+    Connected(Link, DialEpoch),
+    /// The link is encrypted now, and its certificate was checked.
+    Secured(Link, DialEpoch),
+    /// Bytes were read; any cut is as good as any other.
+    Bytes(Link, DialEpoch, Bytes),
+    /// The link is gone, or the dial failed.
+    Lost(Link, DialEpoch, LostReason),
+    /// Every unit up to this one is durable together with its position.
+    Durable {
+        /// The last of them.
+        upto: Seq,
+    },
+    /// The sink has moved past rows of the transaction that is handed over while it is read.
+    Released {
+        /// Their retained bytes.
+        bytes: usize,
+    },
+    /// A batch did not return `Ok(Ack)`.
+    SinkFailed(SinkFailure),
+    /// Read no further for now.
+    Pause,
+    /// Go on.
+    Resume,
+    /// Finish what is complete, then stop.
+    Drain,
+}
+
+/// When the position is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LoadReason {
+    /// A dial follows. A batch that is being applied is let finish first; then everything not
+    /// durable is forgotten ([`crate::deliver::Delivery::restart`]).
+    BeforeDial,
+    /// A batch failed; it is kept ([`crate::deliver::Delivery::read_back`]).
+    AfterFailure,
+    /// The sink has not moved for too long: its batch is dropped first, with unknown outcome; then
+    /// as before a dial.
+    Overdue,
+}
+
+/// How many bytes may be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// At most so many before the core is asked again.
+    UpTo(usize),
+    /// None: the sink has enough.
+    Paused,
+}
+
+/// Why the core wants to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WakeReason {
+    /// Try again after trouble.
+    Backoff,
+    /// The dial, handshake or a gate takes too long.
+    Dial,
+    /// The link has been silent for too long.
+    Silence,
+    /// The sink has not moved for too long.
+    Acknowledgement,
+    /// Passed transactions are to be told.
+    Progress,
+    /// The batch goes to the sink again.
+    Reapply,
+}
+
+/// Everything the core wants. Exhaustive on purpose: a new output breaks every driver at compile time.
+#[derive(Debug)]
+#[must_use = "an output that is not carried out is a lost byte, row or halt"]
+pub enum Output {
+    /// Ask the position authority and answer with [`Input::CheckpointLoaded`].
+    LoadCheckpoint(LoadReason),
+    /// Hand the batch that failed to the sink once more.
+    Reapply {
+        /// Its last unit.
+        upto: Seq,
+    },
+    /// Dial; answer with [`Input::Connected`] or [`Input::Lost`].
+    Connect(Link, DialEpoch),
+    /// Start TLS on the link as it is; answer with [`Input::Secured`] or [`Input::Lost`].
+    Secure(Link, DialEpoch),
+    /// Send bytes, in order. A failure is [`Input::Lost`].
+    Transmit(Link, DialEpoch, Bytes),
+    /// Close the link. Nothing of it is heard afterwards.
+    Close(Link, DialEpoch),
+    /// Give to [`crate::deliver::Delivery`].
+    Event(Event),
+    /// The end, for a reason. Sticky.
+    Halt(Halt),
+    /// The end, as asked. Sticky.
+    Stopped,
+    /// Nothing more to do now. Always last.
+    Idle {
+        /// When to tick, and why.
+        wake: Option<(Now, WakeReason)>,
+        /// What may be read.
+        read: Read,
+    },
+}
+
+/// A bug of the driver. Received bytes never cause it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApiMisuse {
+    /// Time went backwards.
+    #[error("the clock went back")]
+    ClockWentBack,
+    /// An input was given before the outputs were pulled to their end.
+    #[error("outputs were not pulled to their end")]
+    OutputNotDrained,
+    /// An input was given after the end.
+    #[error("an input was given after the end")]
+    AfterTerminal,
+    /// An answer came that nobody asked for.
+    #[error("an answer came that nobody asked for")]
+    UnaskedAnswer,
+}

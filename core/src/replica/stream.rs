@@ -1,0 +1,546 @@
+//! One link from the dial to its end.
+
+use alloc::{boxed::Box, collections::BTreeMap};
+
+use bytes::{Bytes, BytesMut};
+
+use super::{
+    Claim, Replica,
+    gates::{Closed, Findings, Gates, Next, test_history},
+    phase::{Phase, Wire},
+    seam::{ApiMisuse, DialEpoch, Link, LoadReason, LostReason, Output},
+};
+use crate::{
+    assemble::{Assembler, Setup},
+    config::Until,
+    deliver::{Event, Position},
+    gtid::GtidSet,
+    halt::{Code, Detail, Halt},
+    link::{
+        BinlogDump, DumpRefusal, ErrorMeaning, Framer, Handshake, HandshakeError, OkPacket, PacketError,
+        Payload, Query, QueryLimits, QueryResult, QueryStep, RegisterReplica, ServerError, Session, Step,
+        StreamPacket,
+        command::{BINLOG_THROUGH_GTID, query},
+        packet::encode,
+    },
+};
+
+/// Room for what surrounds a row event: its packet's marker byte and a checksum.
+const EVENT_SLACK: usize = 64;
+
+/// Longest payload before the stream begins; a GTID set has reached megabytes.
+const ANSWER_MAX: usize = 64 << 20;
+
+impl Replica {
+    pub(super) fn dial(&mut self) {
+        self.epoch = DialEpoch(self.epoch.0.wrapping_add(1));
+        self.facts.dials += 1;
+        self.phase = Phase::Dialling;
+        self.link_open = true;
+        self.step_deadline();
+        self.outputs.push_back(Output::Connect(Link::Stream, self.epoch));
+    }
+
+    fn step_deadline(&mut self) {
+        self.link_deadline = Some(self.now.after(self.config.limits.dial));
+    }
+
+    /// Whether something said about `epoch` is about the open link.
+    fn is_current(&self, epoch: DialEpoch) -> bool {
+        self.link_open && epoch == self.epoch
+    }
+
+    pub(super) fn on_connected(&mut self, epoch: DialEpoch) -> Result<(), ApiMisuse> {
+        if !self.is_current(epoch) {
+            return Ok(());
+        }
+        if !matches!(self.phase, Phase::Dialling) {
+            return Err(ApiMisuse::UnaskedAnswer);
+        }
+        let handshake = Handshake::new(self.config.login.clone(), self.entropy.bytes());
+        self.phase = Phase::Login(Framer::new(ANSWER_MAX), Box::new(handshake));
+        self.step_deadline();
+        Ok(())
+    }
+
+    pub(super) fn on_secured(&mut self, epoch: DialEpoch) -> Result<(), ApiMisuse> {
+        if !self.is_current(epoch) {
+            return Ok(());
+        }
+        match core::mem::replace(&mut self.phase, Phase::Parked) {
+            Phase::Securing(framer, pending) => {
+                self.step_deadline();
+                let step = pending.secured();
+                self.on_login_step(framer, step);
+                Ok(())
+            }
+            other => {
+                self.phase = other;
+                Err(ApiMisuse::UnaskedAnswer)
+            }
+        }
+    }
+
+    pub(super) fn on_bytes(&mut self, epoch: DialEpoch, bytes: Bytes) {
+        if !self.is_current(epoch) || bytes.is_empty() {
+            return;
+        }
+        self.last_heard = self.now;
+        self.facts.bytes = self.facts.bytes.saturating_add(bytes.len() as u64);
+        if let Some(framer) = self.phase.framer_mut() {
+            framer.push(bytes);
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, epoch: DialEpoch, reason: LostReason) {
+        if !self.is_current(epoch) {
+            return;
+        }
+        match reason {
+            LostReason::CertificateUntrusted => self.halt(Halt::new(Code::CertificateUntrusted)),
+            LostReason::CertificateNameMismatch => self.halt(Halt::new(Code::CertificateNameMismatch)),
+            LostReason::Unresolved => self.trouble_noted("The host name could not be resolved"),
+            LostReason::Refused => self.trouble_noted("The connection was refused"),
+            LostReason::DialTimeout => self.trouble_noted("The connection took too long"),
+            LostReason::Eof => self.trouble_noted("The server closed the connection"),
+            LostReason::Reset => self.trouble_noted("The connection was reset"),
+            LostReason::TlsFailed => self.trouble_noted("TLS could not be established"),
+        }
+    }
+
+    fn trouble_noted(&mut self, note: &'static str) {
+        self.trouble(Halt::new(Code::SourceUnreachable).with(Detail::Note(note)));
+    }
+
+    /// Something that may pass: the link is given up and tried again, until `halt` is due.
+    pub(super) fn trouble(&mut self, halt: Halt) {
+        if self.end.is_some() {
+            return;
+        }
+        if self.phase.assembler().is_some() {
+            self.facts.reconnects += 1;
+        }
+        self.leave_link();
+        self.facts.trouble = Some(halt.code);
+        let since = *self.trouble_since.get_or_insert(self.now);
+        if self.now.since(since) >= self.config.limits.trouble_max {
+            return self.halt(halt);
+        }
+        self.trouble = Some(halt);
+        if self.draining.is_none() && self.asked.is_none_or(|(reason, _)| reason == LoadReason::AfterFailure)
+        {
+            let at = self.backoff(self.attempts);
+            self.attempts = self.attempts.saturating_add(1);
+            self.phase = Phase::Backoff(at);
+        }
+    }
+
+    /// The stream is alive: trouble is forgotten.
+    fn alive(&mut self) {
+        self.attempts = 0;
+        self.trouble_since = None;
+        self.trouble = None;
+        self.facts.trouble = None;
+    }
+
+    /// Closes the link, if there is one, and ends what was being emitted.
+    pub(super) fn leave_link(&mut self) {
+        if let Phase::Streaming(_, mut assembler) = core::mem::replace(&mut self.phase, Phase::Parked) {
+            if let Some(abort) = assembler.abort() {
+                self.emit(abort);
+            }
+        }
+        self.link_deadline = None;
+        if core::mem::take(&mut self.link_open) {
+            self.outputs.push_back(Output::Close(Link::Stream, self.epoch));
+        }
+    }
+
+    fn transmit(&mut self, framer: &mut Framer, payload: &[u8]) {
+        let mut out = BytesMut::new();
+        encode(payload, framer.sequence_mut(), &mut out);
+        self.outputs.push_back(Output::Transmit(Link::Stream, self.epoch, out.freeze()));
+    }
+
+    fn command(&mut self, framer: &mut Framer, payload: &[u8]) {
+        framer.begin_command();
+        self.transmit(framer, payload);
+    }
+
+    /// Works on one packet, or one piece of an inflating one. `false`: nothing can be done now.
+    pub(super) fn step(&mut self) -> bool {
+        if self.end.is_some() || self.draining.is_some() {
+            return false;
+        }
+        match core::mem::replace(&mut self.phase, Phase::Parked) {
+            Phase::Login(mut framer, handshake) => match framer.next_payload() {
+                Ok(Some(payload)) => {
+                    let step = handshake.on_payload(&payload.bytes);
+                    self.on_login_step(framer, step);
+                    true
+                }
+                Ok(None) => self.park(Phase::Login(framer, handshake)),
+                Err(error) => self.on_packet_error(error),
+            },
+            Phase::Gating(mut wire, gates, query) => match wire.framer.next_payload() {
+                Ok(Some(payload)) => self.on_answer(wire, gates, *query, &payload),
+                Ok(None) => self.park(Phase::Gating(wire, gates, query)),
+                Err(error) => self.on_packet_error(error),
+            },
+            Phase::Registering(mut wire, found) => match wire.framer.next_payload() {
+                Ok(Some(payload)) => self.on_registered(wire, &found, &payload),
+                Ok(None) => self.park(Phase::Registering(wire, found)),
+                Err(error) => self.on_packet_error(error),
+            },
+            Phase::Streaming(wire, assembler) => self.stream_step(wire, assembler),
+            other @ (Phase::Parked
+            | Phase::Loading
+            | Phase::Backoff(_)
+            | Phase::Dialling
+            | Phase::Securing(..)
+            | Phase::Claiming(..)) => self.park(other),
+        }
+    }
+
+    fn park(&mut self, phase: Phase) -> bool {
+        self.phase = phase;
+        false
+    }
+
+    fn on_packet_error(&mut self, error: PacketError) -> bool {
+        match error {
+            // Nothing larger than the limit is legal in the stream, whatever its kind.
+            PacketError::PayloadTooLarge { claimed, .. } if self.link_deadline.is_none() => {
+                self.halt(Halt::new(Code::RowEventTooLarge).with(Detail::Number(claimed as u64)));
+            }
+            PacketError::PayloadTooLarge { .. } | PacketError::OutOfOrder { .. } => self.nonsense(),
+        }
+        true
+    }
+
+    /// The peer does not speak the protocol, or lost its thread.
+    fn nonsense(&mut self) {
+        self.trouble_noted("What answers there does not speak MySQL's protocol");
+    }
+
+    // ---- login -------------------------------------------------------------------------------
+
+    fn on_login_step(&mut self, mut framer: Framer, step: Result<Step, HandshakeError>) {
+        match step {
+            Ok(Step::Send(payload, handshake)) => {
+                self.transmit(&mut framer, &payload);
+                self.phase = Phase::Login(framer, Box::new(handshake));
+            }
+            Ok(Step::Wait(handshake)) => self.phase = Phase::Login(framer, Box::new(handshake)),
+            Ok(Step::StartTls(payload, pending)) => {
+                if !framer.is_at_boundary() {
+                    // Bytes injected before encryption would be taken for the server's.
+                    return self.nonsense();
+                }
+                self.transmit(&mut framer, &payload);
+                self.phase = Phase::Securing(framer, Box::new(pending));
+                self.outputs.push_back(Output::Secure(Link::Stream, self.epoch));
+            }
+            Ok(Step::Done(session)) => self.on_session(framer, session),
+            Err(error) => self.on_login_error(error),
+        }
+    }
+
+    fn on_login_error(&mut self, error: HandshakeError) {
+        match error {
+            HandshakeError::Refused(refused) => self.on_refused(&refused),
+            HandshakeError::Unsupported(_) => self.halt(Halt::new(Code::UnsupportedServer)),
+            HandshakeError::TlsNotOffered => self.halt(Halt::new(Code::TlsNotOffered)),
+            HandshakeError::PluginUnsupported(_) | HandshakeError::SwitchedTwice => {
+                self.halt(Halt::new(Code::AuthPluginUnsupported));
+            }
+            HandshakeError::KeyNotTrusted | HandshakeError::BadPublicKey(_) => {
+                self.halt(Halt::new(Code::ServerKeyNotTrusted));
+            }
+            HandshakeError::PasswordTooLong(_) => self.halt(
+                Halt::new(Code::ConfigInvalid)
+                    .with(Detail::Setting("password".into(), "is too long for this exchange")),
+            ),
+            HandshakeError::ProtocolUnsupported | HandshakeError::Malformed(_) => self.nonsense(),
+        }
+    }
+
+    fn on_refused(&mut self, refused: &ServerError) {
+        let number = refused.number();
+        match refused.meaning() {
+            ErrorMeaning::AccessDenied => self.halt(Halt::new(Code::AccessDenied).with_server_error(number)),
+            ErrorMeaning::MissingPrivilege => {
+                self.halt(Halt::new(Code::MissingPrivilege).with_server_error(number))
+            }
+            ErrorMeaning::Transient | ErrorMeaning::Other => {
+                self.trouble(Halt::new(Code::SourceUnreachable).with_server_error(number));
+            }
+        }
+    }
+
+    fn on_session(&mut self, framer: Framer, session: Session) {
+        let (sql, gates) = Gates::open(session.version);
+        self.question(Wire { framer, session }, gates, &sql);
+    }
+
+    // ---- gates -------------------------------------------------------------------------------
+
+    fn question(&mut self, mut wire: Wire, gates: Gates, sql: &str) {
+        self.step_deadline();
+        self.command(&mut wire.framer, &query(sql.as_bytes()));
+        let query = Query::new(wire.session.capabilities, QueryLimits::default());
+        self.phase = Phase::Gating(wire, Box::new(gates), Box::new(query));
+    }
+
+    fn on_answer(&mut self, wire: Wire, gates: Box<Gates>, query: Query, payload: &Payload) -> bool {
+        match query.on_payload(&payload.bytes) {
+            Ok(QueryStep::More(query)) => self.phase = Phase::Gating(wire, gates, Box::new(query)),
+            Ok(QueryStep::Done(result)) => self.on_result(wire, *gates, result),
+            Err(_) => self.nonsense(),
+        }
+        true
+    }
+
+    fn on_result(&mut self, wire: Wire, gates: Gates, result: QueryResult) {
+        match gates.on_answer(result, &self.config) {
+            Ok(Next::Ask(sql, gates)) => self.question(wire, gates, &sql),
+            Ok(Next::History(gates)) => self.on_history(wire, gates),
+            Ok(Next::Open(found)) => self.register(wire, found),
+            Err(Closed::Halt(halt)) => self.halt(halt),
+            Err(Closed::Retry(halt)) => self.trouble(halt),
+        }
+    }
+
+    /// The server's history is known: the position is tested, then claimed.
+    fn on_history(&mut self, wire: Wire, gates: Gates) {
+        let found = gates.findings();
+        let position = self.position(found);
+        self.facts.executed = Some(found.executed.clone());
+        self.facts.purged = Some(found.purged.clone());
+        match test_history(position.gtid_set(), found) {
+            Ok(()) => {}
+            Err(Closed::Halt(halt)) => return self.halt(halt),
+            Err(Closed::Retry(halt)) => return self.trouble(halt),
+        }
+        if let Some(Until::Now) = self.config.until {
+            // Now is the first dial, not a later one.
+            self.config.until = Some(Until::Set(found.executed.clone()));
+        }
+        if self.claim == Claim::Done {
+            return self.set_session_up(wire, gates);
+        }
+        let seq = self.seq();
+        self.claim = Claim::Sent(seq);
+        self.link_deadline = None;
+        self.phase = Phase::Claiming(wire, Box::new(gates));
+        self.emit(Event::Claim { seq, position: Box::new(position) });
+    }
+
+    /// Where this link goes on from.
+    fn position(&self, found: &Findings) -> Position {
+        match (self.claim, &self.stored) {
+            (Claim::Done, Some(Some(stored))) => (**stored).clone(),
+            _ => self.claim_position(found),
+        }
+    }
+
+    pub(super) fn go_on_after_claim(&mut self) {
+        match core::mem::replace(&mut self.phase, Phase::Parked) {
+            Phase::Claiming(wire, gates) => {
+                let claimed = self.claim_position(gates.findings());
+                self.stored = Some(Some(Box::new(claimed)));
+                self.set_session_up(wire, *gates);
+            }
+            other => self.phase = other,
+        }
+    }
+
+    fn set_session_up(&mut self, wire: Wire, gates: Gates) {
+        let (sql, gates) = gates.session(&self.config);
+        self.question(wire, gates, &sql);
+    }
+
+    // ---- register and dump -------------------------------------------------------------------
+
+    fn register(&mut self, mut wire: Wire, found: Findings) {
+        self.step_deadline();
+        let register =
+            RegisterReplica { server_id: self.config.server_id, host: &self.config.report_host, port: 0 }
+                .encode();
+        self.command(&mut wire.framer, &register);
+        self.phase = Phase::Registering(wire, Box::new(found));
+    }
+
+    fn on_registered(&mut self, wire: Wire, found: &Findings, payload: &Payload) -> bool {
+        match ServerError::parse(&payload.bytes) {
+            Ok(error) => self.on_dump_refused(&error),
+            Err(_) if OkPacket::parse(&payload.bytes).is_ok() => self.dump(wire, found),
+            Err(_) => self.nonsense(),
+        }
+        true
+    }
+
+    fn dump(&mut self, mut wire: Wire, found: &Findings) {
+        let position = self.position(found);
+        let until = match &self.config.until {
+            Some(Until::Set(set)) => Some(set.clone()),
+            Some(Until::Now) | None => None,
+        };
+        let mut request = position.gtid_set().clone();
+        let mut verify = BTreeMap::new();
+        if !self.verified {
+            // The last processed transaction of each source is asked for once more: it is skipped,
+            // and its commit timestamp tells a history that was reset and has grown again (BL-37).
+            for (uuid, last) in position.last() {
+                let one: GtidSet = core::iter::once(&last.gtid).fold(GtidSet::new(), |mut set, gtid| {
+                    set.add(gtid);
+                    set
+                });
+                if found.purged.contains(&last.gtid) {
+                    self.facts.history_unverified = true;
+                    if self.config.strict {
+                        return self.halt(Halt::new(Code::SourceHistoryUnverified));
+                    }
+                } else if position.gtid_set().contains(&last.gtid) {
+                    request = request.subtract(&one);
+                    verify.insert(*uuid, last.clone());
+                }
+            }
+        }
+        let setup = Setup {
+            captured: self.config.captured.clone().with_lower_case_table_names(found.lower_case_table_names),
+            lower_case_table_names: found.lower_case_table_names,
+            position,
+            verify,
+            until,
+            checksum: found.checksum,
+            stream_above: self.config.limits.stream_above,
+            row_event_max: self.config.limits.row_event_max,
+            offline: false,
+        };
+        let assembler = Assembler::new(setup);
+        if assembler.is_reached() {
+            return self.reached();
+        }
+        let encoded = request.encode();
+        let dump = BinlogDump {
+            flags: BINLOG_THROUGH_GTID,
+            server_id: self.config.server_id,
+            file: b"",
+            position: 4,
+            gtid_set: &encoded,
+        };
+        wire.framer.set_payload_max(self.config.limits.row_event_max.saturating_add(EVENT_SLACK));
+        self.command(&mut wire.framer, &dump.encode());
+        self.link_deadline = None;
+        self.last_heard = self.now;
+        self.phase = Phase::Streaming(wire, Box::new(assembler));
+    }
+
+    fn on_dump_refused(&mut self, error: &ServerError) {
+        let number = error.number();
+        let by = |code| Halt::new(code).with_server_error(number);
+        match error.dump_refusal() {
+            DumpRefusal::DataGap => self.halt(by(Code::DataGap)),
+            DumpRefusal::ServerIdConflict => {
+                // A second owner of the same target is told by its epoch, so that is asked first.
+                self.leave_link();
+                self.conflict = Some(number);
+                if self.asked.is_none_or(|(reason, _)| reason == LoadReason::AfterFailure) {
+                    self.ask(LoadReason::BeforeDial);
+                }
+            }
+            DumpRefusal::ChecksumNegotiationFailed => self.halt(by(Code::ChecksumNegotiationFailed)),
+            DumpRefusal::SourceIdentityMismatch => self.halt(by(Code::SourceIdentityMismatch)),
+            DumpRefusal::MissingPrivilege => {
+                self.halt(by(Code::MissingPrivilege).with(Detail::Privilege("REPLICATION SLAVE")));
+            }
+            DumpRefusal::Transient => self.trouble(by(Code::SourceUnreachable)),
+            DumpRefusal::Refused(_) => self.halt(by(Code::DumpRefused)),
+        }
+    }
+
+    // ---- the stream --------------------------------------------------------------------------
+
+    fn stream_step(&mut self, mut wire: Wire, mut assembler: Box<Assembler>) -> bool {
+        if self.paused || self.retained >= self.config.limits.retained_max {
+            return self.park(Phase::Streaming(wire, assembler));
+        }
+        let done = if assembler.is_inflating() {
+            assembler.inflate(self.now)
+        } else {
+            match wire.framer.next_payload() {
+                Ok(Some(payload)) => match StreamPacket::classify(payload) {
+                    Ok(StreamPacket::Event(event)) => {
+                        self.facts.events += 1;
+                        assembler.event(event, self.now)
+                    }
+                    Ok(StreamPacket::End) => {
+                        self.phase = Phase::Streaming(wire, assembler);
+                        self.trouble_noted("The server ended the stream");
+                        return true;
+                    }
+                    Ok(StreamPacket::Error(error)) => {
+                        self.phase = Phase::Streaming(wire, assembler);
+                        self.on_dump_refused(&error);
+                        return true;
+                    }
+                    Err(_) => {
+                        self.phase = Phase::Streaming(wire, assembler);
+                        self.nonsense();
+                        return true;
+                    }
+                },
+                Ok(None) => return self.park(Phase::Streaming(wire, assembler)),
+                Err(error) => {
+                    self.phase = Phase::Streaming(wire, assembler);
+                    return self.on_packet_error(error);
+                }
+            }
+        };
+        self.after_event(wire, assembler, done);
+        true
+    }
+
+    fn after_event(&mut self, wire: Wire, mut assembler: Box<Assembler>, done: Result<bool, Halt>) {
+        while let Some(event) = assembler.next_emitted(&mut self.next_seq) {
+            self.emit(event);
+        }
+        let reached = assembler.is_reached();
+        let verified = assembler.is_verified();
+        if let Some(at) = assembler.committed_at() {
+            self.facts.committed_at = Some(at);
+        }
+        let place = assembler.place();
+        self.phase = Phase::Streaming(wire, assembler);
+        match done {
+            Ok(alive) => {
+                if alive {
+                    self.alive();
+                }
+                self.verified |= verified;
+                if reached {
+                    self.reached();
+                } else {
+                    self.tell_progress(false);
+                }
+            }
+            Err(halt) => self.halt(halt.at(place)),
+        }
+    }
+
+    /// Tells of passed transactions when it is time, or in any case.
+    pub(super) fn tell_progress(&mut self, now: bool) {
+        let limits = self.config.limits;
+        let Phase::Streaming(_, assembler) = &mut self.phase else { return };
+        let Some(since) = assembler.passed_since() else { return };
+        let due = now
+            || self.now >= since.after(limits.progress_every)
+            || assembler.passed_count() >= limits.progress_gtids;
+        if due {
+            if let Some(event) = assembler.take_progress(&mut self.next_seq) {
+                self.emit(event);
+            }
+        }
+    }
+}
