@@ -11,6 +11,8 @@ mod binary;
 mod interval;
 mod set;
 mod tag;
+#[cfg(test)]
+mod tests;
 mod text;
 mod uuid;
 
