@@ -236,12 +236,13 @@ impl Framer {
         let [a, b, c, found] = self.header;
         let len = usize::try_from(u32::from_le_bytes([a, b, c, 0])).unwrap_or(PACKET_LEN_MAX);
         let expected = self.sequence.0;
-        if found != expected && !self.is_farewell(len) {
-            // The header stays, so the peek for the first byte can be repeated; see `is_farewell`.
-            if expected == 1 && len > 0 && self.queued() == 0 {
-                return Ok(None);
+        if found != expected {
+            match self.is_farewell(found, len) {
+                Some(true) => {}
+                Some(false) => return Err(PacketError::OutOfOrder { expected, found }),
+                // The header stays for the next look.
+                None => return Ok(None),
             }
-            return Err(PacketError::OutOfOrder { expected, found });
         }
         let claimed = self.joined.len().saturating_add(len);
         if claimed > self.payload_max {
@@ -264,12 +265,19 @@ impl Framer {
         true
     }
 
-    /// A server that gives up an idle connection (`wait_timeout`, shutdown, KILL) sends its error
-    /// with an id of its own before it has seen our command. `net_serv.cc` takes such a packet as the
-    /// answer when the first packet of a reply is due; so do we, if it is an error packet.
-    fn is_farewell(&self, len: usize) -> bool {
-        let first = self.chunks.front().and_then(|chunk| chunk.rest.first());
-        self.sequence.0 == 1 && len > 0 && first == Some(&0xff)
+    /// Whether a packet out of order is an error that stands apart from the dialogue; `None` while its
+    /// first byte is not here.
+    ///
+    /// A server that gives up an idle connection (`wait_timeout`) says so with id 0, since it waits
+    /// for a command: before ours, or in place of its reply. `net_serv.cc` takes an error with any id
+    /// where the first packet of a reply is due. Both end the session, so nothing passes unnoticed.
+    fn is_farewell(&self, found: u8, len: usize) -> Option<bool> {
+        let possible = len > 0 && !self.continued && (found == 0 || self.sequence.0 == 1);
+        if !possible {
+            return Some(false);
+        }
+        let first = self.chunks.front().and_then(|chunk| chunk.rest.first())?;
+        Some(*first == 0xff)
     }
 
     /// The payload as a slice, if all of it lies in the first chunk.

@@ -162,26 +162,45 @@ fn a_command_starts_over_and_its_reply_goes_on() {
     assert_eq!(drain(&mut framer).len(), 1);
 }
 
-/// `net_serv.cc`: an error packet with any id may stand in for the reply to a command.
+/// Captured from 9.7.4 after `wait_timeout`: id 0 though the last answer ended with 5.
 #[test]
 fn a_farewell_has_an_id_of_its_own() {
-    let farewell = [3, 0, 0, 0, 0xff, 0xbf, 0x0f];
-    for cut in 0..farewell.len() {
-        let mut framer = Framer::new(10);
-        framer.sequence = Sequence(1);
-        framer.push(Bytes::copy_from_slice(&farewell[..cut]));
-        assert_eq!(framer.next_payload(), Ok(None), "{cut}");
-        assert!(framer.wants() > 0, "{cut}");
-        framer.push(Bytes::copy_from_slice(&farewell[cut..]));
-        assert_eq!(drain(&mut framer), [&farewell[4..]], "{cut}");
+    let farewell = b"\x09\x00\x00\x00\xff\xbf\x0f#HY000";
+    for (expected, found) in [(1, 0), (6, 0), (255, 0), (1, 7)] {
+        for cut in 0..farewell.len() {
+            let mut bytes = *farewell;
+            bytes[3] = found;
+            let mut framer = Framer::new(10);
+            framer.sequence = Sequence(expected);
+            framer.push(Bytes::copy_from_slice(&bytes[..cut]));
+            assert_eq!(framer.next_payload(), Ok(None), "{cut}");
+            assert!(framer.wants() > 0, "{cut}");
+            framer.push(Bytes::copy_from_slice(&bytes[cut..]));
+            assert_eq!(drain(&mut framer), [&farewell[4..]], "{cut}");
+        }
     }
-    // Not for other packets, and not in the middle of an answer.
-    for (expected, found, first) in [(1, 0, 0x00), (1, 2, 0xfe), (2, 0, 0xff)] {
+    // No other packet, and no other id in the middle of an answer.
+    for (expected, found, first) in [(1, 0, 0x00), (6, 0, 0x00), (1, 2, 0xfe), (2, 1, 0xff), (6, 5, 0xff)] {
         let mut framer = Framer::new(10);
         framer.sequence = Sequence(expected);
         framer.push(Bytes::copy_from_slice(&[1, 0, 0, found, first]));
         assert_eq!(framer.next_payload(), Err(PacketError::OutOfOrder { expected, found }));
     }
+    // An empty packet says nothing.
+    let mut framer = Framer::new(10);
+    framer.sequence = Sequence(6);
+    framer.push(Bytes::from_static(&[0, 0, 0, 0]));
+    assert_eq!(framer.next_payload(), Err(PacketError::OutOfOrder { expected: 6, found: 0 }));
+}
+
+/// An id that starts over inside a payload is no farewell, whatever the byte.
+#[test]
+fn a_continued_payload_has_no_farewell() {
+    let mut framer = Framer::new(1 << 25);
+    let mut bytes = wire(0, &[&vec![0xff; PACKET_LEN_MAX + 1]]);
+    bytes[PACKET_LEN_MAX + 4 + 3] = 0;
+    framer.push(bytes.into());
+    assert_eq!(framer.next_payload(), Err(PacketError::OutOfOrder { expected: 1, found: 0 }));
 }
 
 #[test]
