@@ -211,7 +211,8 @@ impl Framer {
                 },
             };
             self.packet = Some(packet);
-            let whole = packet.last && !self.continued && self.joined.is_empty();
+            // A payload that goes on over packets has something joined already.
+            let whole = packet.last && self.joined.is_empty();
             if whole && let Some(payload) = self.slice(packet.missing) {
                 self.packet = None;
                 return Ok(Some(payload));

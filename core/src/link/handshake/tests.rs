@@ -110,6 +110,31 @@ fn greetings_of_real_servers() {
 }
 
 #[test]
+fn a_greeting_may_leave_the_length_of_its_nonce_out() {
+    let place = GREETING_97.iter().position(|&byte| byte == 21).unwrap();
+    for len in [0, 8, 20] {
+        let mut bytes = GREETING_97.to_vec();
+        bytes[place] = len;
+        let greeting = Greeting::parse(&bytes).unwrap();
+        assert_eq!((greeting.nonce, greeting.opening_plugin()), (NONCE_97, Plugin::CachingSha2), "{len}");
+    }
+}
+
+#[test]
+fn a_server_without_what_we_build_on() {
+    // CLIENT_PROTOCOL_41, CLIENT_SECURE_CONNECTION in the low half, CLIENT_PLUGIN_AUTH and its long
+    // data in the high one.
+    let low = GREETING_97.windows(2).position(|pair| pair == [0xff, 0xff]).unwrap();
+    let high = low + 5;
+    assert_eq!(GREETING_97[high..high + 2], [0xff, 0xdf]);
+    for (place, bit) in [(low + 1, 1 << 1), (low + 1, 1 << 7), (high, 1 << 3), (high, 1 << 5)] {
+        let mut bytes = GREETING_97.to_vec();
+        bytes[place] &= !bit;
+        assert_eq!(refused(plain("x"), &[&bytes]), HandshakeError::ProtocolUnsupported, "{place} {bit}");
+    }
+}
+
+#[test]
 fn a_greeting_cut_anywhere_is_no_greeting() {
     // The plugin's name may lack its NUL, and an unknown name is no error; everything before counts.
     let until = GREETING_97.len() - b"caching_sha2_password\x00".len();

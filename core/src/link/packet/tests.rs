@@ -112,6 +112,15 @@ fn a_claim_without_bytes_allocates_nothing() {
     assert_eq!(framer.next_payload(), Ok(None));
     assert!(framer.joined.capacity() <= PACKET_LEN_MAX);
     assert_eq!(framer.wants(), 1);
+    // Nor does doubling.
+    let mut framer = Framer::new(1000);
+    framer.push(Bytes::from_static(&[0xe8, 0x03, 0x00, 0x00]));
+    for len in [600, 1, 399] {
+        assert_eq!(framer.next_payload(), Ok(None));
+        framer.push(Bytes::from(vec![0; len]));
+        assert!(framer.joined.capacity() <= 1000, "{}", framer.joined.capacity());
+    }
+    assert_eq!(drain(&mut framer).len(), 1);
 }
 
 #[test]
