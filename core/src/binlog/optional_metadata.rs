@@ -6,7 +6,7 @@
 //! Source: `Table_map_event::Optional_metadata_field_type` in `rows_event.h`, and
 //! `Table_map_log_event::init_metadata_fields` in `sql/log_event.cc`.
 
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 
 use super::table_map::{TableMapError, identifier};
 use crate::value::{BINARY_COLLATION, Column, ColumnType, GeometryKind, KeyPart, Labels, TableFacts};
@@ -153,8 +153,9 @@ impl<'a> OptionalMetadata<'a> {
             if let ColumnType::Enum { labels, .. } | ColumnType::Set { labels, .. } = &mut column.column_type
             {
                 let source = if is_enum { &mut enums } else { &mut sets };
-                let members = source.as_mut().map(label_list).transpose()?;
-                *labels = Arc::new(Labels { members, collation: ids.next() });
+                let collation = ids.next();
+                let known = source.as_mut().map(|r| label_list(r, collation)).transpose()?;
+                *labels = Arc::new(known.unwrap_or_else(|| Labels::unknown(collation)));
             }
         }
         for (column, source) in
@@ -286,14 +287,16 @@ fn collation_id(r: &mut Reader<'_>) -> Result<u16, TableMapError> {
 }
 
 /// A count and so many strings.
-fn label_list(r: &mut Reader<'_>) -> Result<Box<[Box<[u8]>]>, TableMapError> {
-    let count = usize::try_from(r.lenenc()?).unwrap_or(usize::MAX);
-    // Each label has at least its length, so the bytes that are there bound the reservation.
-    let mut members = Vec::with_capacity(count.min(r.len()));
+fn label_list(r: &mut Reader<'_>, collation: Option<u16>) -> Result<Labels, TableMapError> {
+    let count = r.lenenc()?;
+    let start = *r;
     for _ in 0..count {
-        members.push(Box::from(r.lenenc_bytes()?));
+        r.lenenc_bytes()?;
     }
-    Ok(members.into_boxed_slice())
+    // All are there: now they are taken.
+    let mut members = start;
+    let labels = (0..count).map_while(|_| members.lenenc_bytes().ok());
+    Ok(Labels::new(labels, collation))
 }
 
 fn all_read(r: Reader<'_>, otherwise: &'static str) -> Result<(), TableMapError> {

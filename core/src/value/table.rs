@@ -197,19 +197,47 @@ pub enum ColumnType {
     },
 }
 
-/// The members of an ENUM or SET.
-#[derive(Clone, PartialEq, Eq)]
+/// The members of an ENUM or SET, in one piece: an ENUM may have 65,535.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Labels {
-    pub(crate) members: Option<Box<[Box<[u8]>]>>,
-    pub(crate) collation: Option<u16>,
+    bytes: Box<[u8]>,
+    /// Where each member ends; `None`: the source did not write them.
+    ends: Option<Box<[u32]>>,
+    collation: Option<u16>,
 }
 
 impl Labels {
-    /// The members in order, as bytes in [`Labels::collation`]'s character set; `None` where the
-    /// source did not write them (`binlog_row_metadata=MINIMAL`).
+    /// Members in order, as bytes in the character set of the collation id.
     #[must_use]
-    pub fn members(&self) -> Option<&[Box<[u8]>]> {
-        self.members.as_deref()
+    pub fn new<'a>(members: impl IntoIterator<Item = &'a [u8]>, collation: Option<u16>) -> Self {
+        let mut bytes = Vec::new();
+        let mut ends = Vec::new();
+        for member in members {
+            bytes.extend_from_slice(member);
+            ends.push(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        }
+        Self { bytes: bytes.into_boxed_slice(), ends: Some(ends.into_boxed_slice()), collation }
+    }
+
+    /// Members that the source did not write (`binlog_row_metadata=MINIMAL`).
+    #[must_use]
+    pub fn unknown(collation: Option<u16>) -> Self {
+        Self { collation, ..Self::default() }
+    }
+
+    /// How many members; `None` where the source did not write them.
+    #[must_use]
+    pub fn count(&self) -> Option<usize> {
+        self.ends.as_ref().map(|ends| ends.len())
+    }
+
+    /// The member at `index`, from 0.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let ends = self.ends.as_ref()?;
+        let end = *ends.get(index)?;
+        let start = index.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+        self.bytes.get(start as usize..end as usize)
     }
 
     /// The collation id, where the source wrote it.
@@ -222,8 +250,8 @@ impl Labels {
 impl fmt::Debug for Labels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Rule 1: labels are values.
-        match &self.members {
-            Some(m) => write!(f, "Labels({})", m.len()),
+        match self.count() {
+            Some(count) => write!(f, "Labels({count})"),
             None => f.write_str("Labels(unknown)"),
         }
     }

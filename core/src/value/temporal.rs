@@ -417,3 +417,134 @@ macro_rules! redacted {
     )*};
 }
 redacted!(Date, DateTime, Timestamp, Time);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::{String, ToString};
+
+    fn text<T: ToString>(value: Option<T>) -> Option<String> {
+        value.map(|v| v.to_string())
+    }
+
+    /// Bytes from `BL-01` and `BL-03`, and the ends of the range.
+    #[test]
+    fn wire_temporals_become_the_servers_text() {
+        for (bytes, fsp, want) in [
+            (&[0x7e, 0xfd, 0xfc][..], 0, Some("-16:08:04")),
+            (&[0x7f, 0xff, 0xff, 0xff], 2, Some("-00:00:00.01")),
+            (&[0x7f, 0xff, 0xff, 0xf6], 1, Some("-00:00:00.1")),
+            (&[0x7f, 0xff, 0xff, 0xff, 0xf6], 3, Some("-00:00:00.001")),
+            (&[0x7f, 0xff, 0xff, 0xff, 0xff, 0xff], 6, Some("-00:00:00.000001")),
+            (&[0x80, 0, 0], 0, Some("00:00:00")),
+            // 839 hours, 60 minutes, 60 seconds; a fraction of 100 hundredths; a byte too many.
+            (&[0xb4, 0x70, 0x00], 0, None),
+            (&[0x80, 0x0f, 0x00], 0, None),
+            (&[0x80, 0x00, 0x3c], 0, None),
+            (&[0x80, 0x00, 0x00, 100], 2, None),
+            (&[0x80, 0, 0, 0], 0, None),
+        ] {
+            assert_eq!(text(Time::from_wire(bytes, fsp)).as_deref(), want, "TIME({fsp}) {bytes:02x?}");
+        }
+        for (bytes, fsp, want) in [
+            (&[0x80, 0, 0, 0, 0][..], 0, Some("0000-00-00 00:00:00")),
+            (&[0x99, 0xb2, 0xbb, 0x7e, 0xfb, 0x0f, 0x42, 0x3f], 6, Some("2024-02-29 23:59:59.999999")),
+            (&[0x8c, 0xb2, 0x42, 0, 0], 0, Some("1000-01-01 00:00:00")),
+            (&[0xfe, 0xf3, 0xff, 0x7e, 0xfb], 0, Some("9999-12-31 23:59:59")),
+            // A sign, year 10000 (130000 months), hour 24, minute 60.
+            (&[0x7f, 0xff, 0xff, 0xff, 0xff], 0, None),
+            (&[0xfe, 0xf4, 0x00, 0x00, 0x00], 0, None),
+            (&[0x80, 0x00, 0x01, 0x80, 0x00], 0, None),
+            (&[0x80, 0x00, 0x00, 0x0f, 0x00], 0, None),
+            (&[0x80, 0, 0, 0, 0, 0x0f, 0x42, 0x40], 6, None),
+        ] {
+            assert_eq!(
+                text(DateTime::from_wire(bytes, fsp)).as_deref(),
+                want,
+                "DATETIME({fsp}) {bytes:02x?}"
+            );
+        }
+        for (bytes, fsp, want) in [
+            (&[0, 0, 0, 0][..], 0, Some("0000-00-00 00:00:00")),
+            (&[0, 0, 0, 0, 0, 0, 0], 6, Some("0000-00-00 00:00:00.000000")),
+            (&[0, 0, 0, 1, 0, 0, 1], 6, Some("1970-01-01 00:00:01.000001")),
+            (&[0x7f, 0xff, 0xff, 0xff], 0, Some("2038-01-19 03:14:07")),
+            (&[0, 0, 0, 0, 0, 0, 1], 6, None),
+            (&[0x80, 0, 0, 0], 0, None),
+        ] {
+            assert_eq!(
+                text(Timestamp::from_wire(bytes, fsp)).as_deref(),
+                want,
+                "TIMESTAMP({fsp}) {bytes:02x?}"
+            );
+        }
+    }
+
+    /// Year in 15 bits, month in 4, day in 5.
+    #[test]
+    fn dates_that_a_server_can_store_and_others() {
+        let wire = |year: u32, month: u32, day: u32| {
+            let [a, b, c, _] = (year << 9 | month << 5 | day).to_le_bytes();
+            text(Date::from_wire([a, b, c]))
+        };
+        for (year, month, day, want) in [
+            (0, 0, 0, Some("0000-00-00")),
+            (2023, 0, 15, Some("2023-00-15")),
+            (2023, 2, 31, Some("2023-02-31")),
+            (9999, 12, 31, Some("9999-12-31")),
+            (10_000, 1, 1, None),
+            (2023, 13, 1, None),
+            (2023, 15, 31, None),
+        ] {
+            assert_eq!(wire(year, month, day).as_deref(), want, "{year}-{month}-{day}");
+        }
+    }
+
+    /// The decimal numbers of the formats before 5.6.4 (manual, "Date and Time Data Type
+    /// Representation").
+    #[test]
+    fn old_formats() {
+        let datetime = |n: u64| text(DateTime::from_old_wire(n.to_le_bytes()));
+        assert_eq!(datetime(20_240_229_235_959).as_deref(), Some("2024-02-29 23:59:59"));
+        assert_eq!(datetime(0).as_deref(), Some("0000-00-00 00:00:00"));
+        assert_eq!(datetime(20_241_329_235_959), None);
+        assert_eq!(datetime(20_240_229_246_060), None);
+        assert_eq!(datetime(u64::MAX), None);
+        let time = |n: i32| {
+            let [a, b, c, _] = n.to_le_bytes();
+            text(Time::from_old_wire([a, b, c]))
+        };
+        assert_eq!(time(-8_385_959).as_deref(), Some("-838:59:59"));
+        assert_eq!(time(8_385_959).as_deref(), Some("838:59:59"));
+        assert_eq!(time(-1).as_deref(), Some("-00:00:01"));
+        assert_eq!(time(160_860), None);
+        assert_eq!(text(Timestamp::from_old_wire([0; 4])).as_deref(), Some("0000-00-00 00:00:00"));
+        assert_eq!(text(Timestamp::from_old_wire([1, 0, 0, 0])).as_deref(), Some("1970-01-01 00:00:01"));
+    }
+
+    /// Known instants (`date -u -d @N`).
+    #[test]
+    fn instants_in_utc() {
+        for (seconds, want) in [
+            (951_782_399, "2000-02-28 23:59:59"),
+            (951_782_400, "2000-02-29 00:00:00"),
+            (951_868_800, "2000-03-01 00:00:00"),
+            (1_709_164_800, "2024-02-29 00:00:00"),
+            (1_735_689_599, "2024-12-31 23:59:59"),
+            (68_169_600, "1972-02-29 00:00:00"),
+            (4_102_444, "1970-02-17 11:34:04"),
+        ] {
+            assert_eq!(text(Timestamp::new(seconds, 0, 0)).as_deref(), Some(want), "{seconds}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_value() {
+        let date = Date::new(2024, 2, 29).unwrap();
+        let datetime = DateTime::new(date, 23, 59, 58, 0, 0).unwrap();
+        let timestamp = Timestamp::new(951_782_400, 0, 0).unwrap();
+        let time = Time::new(true, 12, 34, 56, 0, 0).unwrap();
+        let said = std::format!("{date:?} {datetime:?} {timestamp:?} {time:?}");
+        assert_eq!(said, "Date DateTime Timestamp Time");
+    }
+}

@@ -139,7 +139,7 @@ impl<'a> Enum<'a> {
     #[must_use]
     #[inline]
     pub fn new(index: u16, labels: &'a Labels) -> Option<Self> {
-        let known = labels.members().is_none_or(|m| usize::from(index) <= m.len());
+        let known = labels.count().is_none_or(|count| usize::from(index) <= count);
         known.then_some(Self { index, labels })
     }
 
@@ -153,10 +153,10 @@ impl<'a> Enum<'a> {
     /// The label; the empty text for the error value; `None` where the source did not write labels.
     #[must_use]
     pub fn label(self) -> Option<Text<'a>> {
-        let members = self.labels.members()?;
+        self.labels.count()?;
         let bytes = match self.index.checked_sub(1) {
             None => &[],
-            Some(at) => &**members.get(usize::from(at))?,
+            Some(at) => self.labels.get(usize::from(at))?,
         };
         Some(Text::new(bytes, self.labels.collation()))
     }
@@ -181,8 +181,8 @@ impl<'a> Set<'a> {
     #[must_use]
     #[inline]
     pub fn new(bits: u64, labels: &'a Labels) -> Option<Self> {
-        let known = labels.members().is_none_or(|m| {
-            let count = u32::try_from(m.len()).unwrap_or(u32::MAX);
+        let known = labels.count().is_none_or(|count| {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
             bits.checked_shr(count).unwrap_or(0) == 0
         });
         known.then_some(Self { bits, labels })
@@ -198,10 +198,10 @@ impl<'a> Set<'a> {
     /// source did not write labels.
     #[must_use]
     pub fn labels(self) -> Option<impl Iterator<Item = Text<'a>>> {
-        let members = self.labels.members()?;
-        let collation = self.labels.collation();
-        let set = members.iter().zip(0u32..).filter(move |(_, bit)| self.bits >> (bit & 63) & 1 == 1);
-        Some(set.map(move |(label, _)| Text::new(label, collation)))
+        let labels = self.labels;
+        let members = (0..labels.count()?).zip(0u32..64);
+        let set = members.filter(move |(_, bit)| self.bits >> bit & 1 == 1);
+        Some(set.filter_map(move |(at, _)| Some(Text::new(labels.get(at)?, labels.collation()))))
     }
 
     /// The labels joined with commas, as the server prints a SET.
@@ -222,8 +222,129 @@ impl<'a> Set<'a> {
     }
 }
 
+impl<'a> Set<'a> {
+    /// The labels joined with commas, in the character set of the column: what [`Set::to_str`] has no
+    /// text for. `None` where the source did not write labels.
+    #[must_use]
+    pub fn to_bytes(self) -> Option<Cow<'a, [u8]>> {
+        let mut labels = self.labels()?;
+        let Some(first) = labels.next() else { return Some(Cow::Borrowed(&[])) };
+        let mut all = Cow::Borrowed(first.as_bytes());
+        for label in labels {
+            let all = all.to_mut();
+            all.extend_from_slice(comma(label.charset()));
+            all.extend_from_slice(label.as_bytes());
+        }
+        Some(all)
+    }
+}
+
+const fn comma(charset: Option<Charset>) -> &'static [u8] {
+    match charset {
+        Some(Charset::Ucs2 | Charset::Utf16) => &[0, b','],
+        Some(Charset::Utf16le) => &[b',', 0],
+        Some(Charset::Utf32) => &[0, 0, 0, b','],
+        _ => b",",
+    }
+}
+
 impl fmt::Debug for Set<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Set")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UTF8MB4: Option<u16> = Some(255);
+    const LATIN1: Option<u16> = Some(8);
+    const BINARY: Option<u16> = Some(63);
+    const UTF16: Option<u16> = Some(54);
+
+    fn labels(members: &[&[u8]], collation: Option<u16>) -> Labels {
+        Labels::new(members.iter().copied(), collation)
+    }
+
+    #[test]
+    fn text_is_utf8_on_demand_or_said_not_to_be() {
+        for (bytes, collation, want) in [
+            (&[0x61, 0xc3, 0xa9][..], UTF8MB4, Ok("aé")),
+            (&[0x61, 0xe9], LATIN1, Ok("aé")),
+            (&[0x61, 0xe9], UTF8MB4, Err(NotText::Invalid)),
+            (&[0x61], BINARY, Err(NotText::Invalid)),
+            (&[0x61], None, Err(NotText::UnknownCollation)),
+            (&[0x61], Some(9_999), Err(NotText::UnknownCollation)),
+        ] {
+            let text = Text::new(bytes, collation);
+            assert_eq!(text.to_str(), want.map(Cow::from), "{bytes:02x?} {collation:?}");
+            assert_eq!(text.as_bytes(), bytes);
+        }
+    }
+
+    #[test]
+    fn binary_strings_are_padded_to_their_column() {
+        for (stored, pad_to, want) in [
+            (&[1, 2][..], 4, &[1, 2, 0, 0][..]),
+            (&[], 2, &[0, 0]),
+            (&[1, 2], 2, &[1, 2]),
+            (&[1, 2, 0], 0, &[1, 2, 0]),
+        ] {
+            let binary = Binary::new(stored, pad_to);
+            assert_eq!((binary.to_bytes(), binary.stored()), (Cow::Borrowed(want), stored));
+        }
+    }
+
+    #[test]
+    fn enum_indexes_have_a_label_or_are_no_value() {
+        let two = labels(&[b"x", b"y"], UTF8MB4);
+        for (index, want) in [(0, Some("")), (1, Some("x")), (2, Some("y")), (3, None), (u16::MAX, None)] {
+            let label = Enum::new(index, &two).map(|e| e.label().unwrap().to_str().unwrap());
+            assert_eq!(label.as_deref(), want, "{index}");
+        }
+        let unknown = Labels::unknown(None);
+        let value = Enum::new(7, &unknown).unwrap();
+        assert_eq!((value.index(), value.label()), (7, None));
+    }
+
+    #[test]
+    fn set_bits_have_members_or_are_no_value() {
+        let three = labels(&[b"p", b"q", b"r"], LATIN1);
+        for (bits, want) in [(0, Some("")), (0b101, Some("p,r")), (0b111, Some("p,q,r")), (0b1000, None)] {
+            let text = Set::new(bits, &three).map(|s| s.to_str().unwrap().into_owned());
+            assert_eq!(text.as_deref(), want, "{bits:b}");
+        }
+        let sixty_four: std::vec::Vec<&[u8]> = std::vec![b"m"; 64];
+        assert!(Set::new(u64::MAX, &labels(&sixty_four, LATIN1)).is_some());
+        assert!(Set::new(u64::MAX, &labels(&sixty_four[1..], LATIN1)).is_none());
+    }
+
+    #[test]
+    fn set_text_is_joined_in_its_own_character_set() {
+        let wide = labels(&[&[0, b'p'], &[0, b'q']], UTF16);
+        let set = Set::new(3, &wide).unwrap();
+        assert_eq!(set.to_str().unwrap(), "p,q");
+        assert_eq!(set.to_bytes().unwrap(), Cow::Borrowed(&[0, b'p', 0, b',', 0, b'q'][..]));
+        let binary = labels(&[&[0xff], &[0xfe]], BINARY);
+        let set = Set::new(3, &binary).unwrap();
+        assert_eq!(set.to_str(), Err(NotText::Invalid));
+        assert_eq!(set.to_bytes().unwrap(), Cow::Borrowed(&[0xff, b',', 0xfe][..]));
+        let unknown = Labels::unknown(None);
+        assert_eq!(Set::new(3, &unknown).unwrap().to_bytes(), None);
+    }
+
+    #[test]
+    fn debug_shows_no_value() {
+        let secret = labels(&[b"secret"], UTF8MB4);
+        for said in [
+            std::format!("{:?}", Text::new(b"secret", UTF8MB4)),
+            std::format!("{:?}", Binary::new(b"secret", 0)),
+            std::format!("{:?}", Enum::new(1, &secret).unwrap()),
+            std::format!("{:?}", Set::new(1, &secret).unwrap()),
+            std::format!("{secret:?}"),
+        ] {
+            assert!(!said.contains("secret"), "{said}");
+        }
     }
 }

@@ -50,8 +50,14 @@ const GENERATED_INVISIBLE_PRIMARY_KEY: u16 = 1 << 2;
 const HEAD_LEN: usize = 8;
 /// `NAME_LEN`: 64 characters of at most three bytes.
 const NAME_LEN: usize = 192;
+/// `MAX_FIELDS`. A byte of type becomes a hundred of [`Column`], so it is tested before that.
+const COLUMNS_MAX: usize = 4_096;
 /// How many table maps are remembered between statements. More only cost a parse again.
 const REMEMBERED_MAX: usize = 4_096;
+/// And how many bytes of them; what was parsed takes a few times that.
+const REMEMBERED_BYTES_MAX: usize = 8 << 20;
+/// How many tables a statement may name. A join has 61 at most; triggers and cascades add to that.
+const OPEN_MAX: usize = 4_096;
 
 impl TableMapHead {
     /// Reads the head of an event's body (after the common header).
@@ -75,8 +81,8 @@ pub fn parse_table_map(body: &[u8]) -> Result<TableVersion, TableMapError> {
     let schema = name(&mut r)?;
     let table = name(&mut r)?;
     let types = r.lenenc_bytes()?;
-    if types.is_empty() {
-        return Err(TableMapError::Malformed("a table without columns"));
+    if types.is_empty() || types.len() > COLUMNS_MAX {
+        return Err(TableMapError::Malformed("a table without columns, or of more than 4,096"));
     }
     let mut metadata = Reader::new(r.lenenc_bytes()?);
     let nullable = r.take(types.len().div_ceil(8))?;
@@ -113,6 +119,7 @@ pub fn parse_table_map(body: &[u8]) -> Result<TableVersion, TableMapError> {
 #[derive(Default)]
 pub struct TableMaps {
     remembered: BTreeMap<u64, Remembered>,
+    remembered_bytes: usize,
     open: Vec<(u64, Arc<TableVersion>)>,
 }
 
@@ -132,7 +139,7 @@ impl TableMaps {
     /// Nothing open, nothing remembered.
     #[must_use]
     pub const fn new() -> Self {
-        Self { remembered: BTreeMap::new(), open: Vec::new() }
+        Self { remembered: BTreeMap::new(), remembered_bytes: 0, open: Vec::new() }
     }
 
     /// Takes the body of a table map and opens its table for the row events that follow. The same
@@ -147,9 +154,12 @@ impl TableMaps {
             Some(known) if *known.description == *description => Arc::clone(&known.version),
             Some(_) | None => self.learn(head.table_id, description, body)?,
         };
-        match self.open.iter_mut().find(|(id, _)| *id == head.table_id) {
-            Some((_, open)) => *open = Arc::clone(&version),
-            None => self.open.push((head.table_id, Arc::clone(&version))),
+        if let Some((_, open)) = self.open.iter_mut().find(|(id, _)| *id == head.table_id) {
+            *open = Arc::clone(&version);
+        } else if self.open.len() < OPEN_MAX {
+            self.open.push((head.table_id, Arc::clone(&version)));
+        } else {
+            return Err(TableMapError::Malformed("a statement of more than 4,096 tables"));
         }
         Ok(version)
     }
@@ -167,8 +177,7 @@ impl TableMaps {
 
     /// Forgets everything (another source, another file of another server).
     pub fn clear(&mut self) {
-        self.open.clear();
-        self.remembered.clear();
+        *self = Self::new();
     }
 
     #[cold]
@@ -183,15 +192,24 @@ impl TableMaps {
             Some(known) => Arc::clone(&known.version),
             None => Arc::new(parse_table_map(body)?),
         };
-        if self.remembered.len() >= REMEMBERED_MAX {
-            // Table ids only grow on a server: the smallest is the longest unused, nearly always.
-            self.remembered.pop_first();
+        self.forget(table_id);
+        // Table ids only grow on a server: the smallest is the longest unused, nearly always.
+        while self.remembered.len() >= REMEMBERED_MAX
+            || self.remembered_bytes.saturating_add(description.len()) > REMEMBERED_BYTES_MAX
+        {
+            let Some((&oldest, _)) = self.remembered.first_key_value() else { return Ok(version) };
+            self.forget(oldest);
         }
-        self.remembered.insert(
-            table_id,
-            Remembered { description: Box::from(description), version: Arc::clone(&version) },
-        );
+        self.remembered_bytes = self.remembered_bytes.saturating_add(description.len());
+        let known = Remembered { description: Box::from(description), version: Arc::clone(&version) };
+        self.remembered.insert(table_id, known);
         Ok(version)
+    }
+
+    fn forget(&mut self, table_id: u64) {
+        if let Some(known) = self.remembered.remove(&table_id) {
+            self.remembered_bytes = self.remembered_bytes.saturating_sub(known.description.len());
+        }
     }
 }
 
@@ -289,7 +307,7 @@ fn column_type(code: u8, metadata: &mut Reader<'_>) -> Result<Option<ColumnType>
 /// CHAR, ENUM and SET share a code: the first byte of the metadata is the real type, in which the two
 /// high bits of a CHAR's length are hidden, inverted (`Field_string::do_save_field_metadata`).
 fn string_type([real_type, length]: [u8; 2]) -> Option<ColumnType> {
-    let labels = || Arc::new(Labels { members: None, collation: None });
+    let labels = || Arc::new(Labels::unknown(None));
     match (real_type | 0x30, real_type & 0x30) {
         (247, 0x30) => matches!(length, 1 | 2).then(|| ColumnType::Enum { labels: labels(), bytes: length }),
         (248, 0x30) => {
@@ -302,3 +320,6 @@ fn string_type([real_type, length]: [u8; 2]) -> Option<ColumnType> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;
