@@ -238,7 +238,11 @@ impl Delivery {
                 self.kept = None;
                 self.durable = Some(stored.cloned());
             }
-            Holds::Foreign(_) => {}
+            // Nothing of ours may be written over it.
+            Holds::Foreign(_) => {
+                self.out = None;
+                self.kept = None;
+            }
         }
         holds
     }

@@ -10,6 +10,8 @@ mod delivery;
 mod event;
 mod position;
 mod sink;
+#[cfg(test)]
+mod tests;
 
 pub use batch::{
     Ack, Batch, BatchState, BlockingBatch, BlockingTransaction, BlockingUnit, Change, Feed, Incomplete, Item,
