@@ -180,11 +180,10 @@ fn named_by_environment(daemon: &Path) -> Result<Mysql, LaunchError> {
     }
 }
 
-/// A `mysqld` on PATH, or where Debian puts it outside an ordinary user's PATH; another flavour is passed over.
+/// A `mysqld` on PATH; another flavour is passed over.
 fn on_path() -> Option<Mysql> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
-        .chain([PathBuf::from("/usr/sbin")])
         .map(|folder| folder.join("mysqld"))
         .filter(|daemon| daemon.is_file())
         .filter_map(|daemon| system(&daemon).ok())

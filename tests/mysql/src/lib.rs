@@ -47,7 +47,7 @@ mod server;
 mod template;
 
 pub use cache::cache_dir;
-pub use client::{ResultSet, Session};
+pub use client::{ResultSet, Session, as_text};
 pub use error::{LaunchError, SqlError};
 pub use flavour::Flavour;
 pub use install::Mysql;

@@ -228,7 +228,7 @@ impl fmt::Debug for ResultSet {
 }
 
 /// The rows of all results as [`Session::sql`] gives them.
-pub(crate) fn as_text(results: &[ResultSet]) -> String {
+pub fn as_text(results: &[ResultSet]) -> String {
     let mut text = String::new();
     for row in results.iter().flat_map(|result| &result.rows) {
         for (at, value) in row.iter().enumerate() {

@@ -88,6 +88,11 @@ impl Server {
         self.child().as_ref().map(Child::id)
     }
 
+    /// Whether the process runs: a look at the process, not at what this crate did to it.
+    pub fn is_running(&self) -> bool {
+        self.child().as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
     /// Everything it wrote to its error log so far.
     pub fn error_log(&self) -> String {
         let bytes = std::fs::read(self.error_log_path()).unwrap_or_default();
