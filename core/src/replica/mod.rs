@@ -352,7 +352,7 @@ impl Replica {
         }
         let now = self.now;
         if self.phase.backoff().is_some_and(|at| at <= now) {
-            self.ask(LoadReason::BeforeDial);
+            self.start_over();
         }
         if let Some((at, reason)) = self.ask_again {
             if at <= now {
@@ -401,6 +401,16 @@ impl Replica {
         self.outputs.push_back(Output::LoadCheckpoint(reason));
     }
 
+    /// Asks for the position and dials. A question that is open is let be answered first.
+    fn start_over(&mut self) {
+        self.ask_again = None;
+        if self.asked.is_none() {
+            self.ask(LoadReason::BeforeDial);
+        } else {
+            self.phase = Phase::Loading;
+        }
+    }
+
     fn on_loaded(&mut self, loaded: Loaded) -> Result<(), ApiMisuse> {
         let Some((reason, _)) = self.asked.take() else { return Err(ApiMisuse::UnaskedAnswer) };
         match loaded {
@@ -408,7 +418,13 @@ impl Replica {
             Loaded::Position { stored, holds } => {
                 self.sink_moved = self.now;
                 match reason {
-                    LoadReason::AfterFailure => self.on_read_back(stored, holds),
+                    LoadReason::AfterFailure => {
+                        self.on_read_back(stored, holds);
+                        if matches!(self.phase, Phase::Loading) && self.asked.is_none() && self.end.is_none()
+                        {
+                            self.ask(LoadReason::BeforeDial);
+                        }
+                    }
                     LoadReason::BeforeDial | LoadReason::Overdue => self.on_restart(stored, holds),
                 }
             }
@@ -425,6 +441,7 @@ impl Replica {
         }
         let at = self.backoff(self.sink_failures);
         self.sink_failures = self.sink_failures.saturating_add(1);
+        let reason = if matches!(self.phase, Phase::Loading) { LoadReason::BeforeDial } else { reason };
         self.ask_again = Some((at, reason));
     }
 
@@ -439,7 +456,7 @@ impl Replica {
             Holds::Moved => {
                 self.stored = Some(stored);
                 self.leave_link();
-                self.ask(LoadReason::BeforeDial);
+                self.start_over();
             }
             Holds::Expected => self.once_more(),
         }

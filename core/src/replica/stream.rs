@@ -31,6 +31,8 @@ const EVENT_SLACK: usize = 64;
 /// Longest payload before the stream begins; a GTID set has reached megabytes.
 const ANSWER_MAX: usize = 64 << 20;
 
+const NOT_MYSQL: &str = "What answers there does not speak MySQL's protocol";
+
 impl Replica {
     pub(super) fn dial(&mut self) {
         self.epoch = DialEpoch(self.epoch.0.wrapping_add(1));
@@ -220,7 +222,7 @@ impl Replica {
 
     /// The peer does not speak the protocol, or lost its thread.
     fn nonsense(&mut self) {
-        self.trouble_noted("What answers there does not speak MySQL's protocol");
+        self.trouble_noted(NOT_MYSQL);
     }
 
     // ---- login -------------------------------------------------------------------------------
@@ -261,6 +263,10 @@ impl Replica {
                 Halt::new(Code::ConfigInvalid)
                     .with(Detail::Setting("password".into(), "is too long for this exchange")),
             ),
+            HandshakeError::ProtocolUnsupported | HandshakeError::Malformed(_) if self.facts.events == 0 => {
+                // Never a stream from there: a wrong port, not a passing fault.
+                self.halt(Halt::new(Code::UnsupportedServer).with(Detail::Note(NOT_MYSQL)));
+            }
             HandshakeError::ProtocolUnsupported | HandshakeError::Malformed(_) => self.nonsense(),
         }
     }
@@ -446,9 +452,7 @@ impl Replica {
                 // A second owner of the same target is told by its epoch, so that is asked first.
                 self.leave_link();
                 self.conflict = Some(number);
-                if self.asked.is_none_or(|(reason, _)| reason == LoadReason::AfterFailure) {
-                    self.ask(LoadReason::BeforeDial);
-                }
+                self.start_over();
             }
             DumpRefusal::ChecksumNegotiationFailed => self.halt(by(Code::ChecksumNegotiationFailed)),
             DumpRefusal::SourceIdentityMismatch => self.halt(by(Code::SourceIdentityMismatch)),
