@@ -46,26 +46,31 @@ fn escape_one(out: &mut String, special: char) {
 
 /// Appends `bytes` as base64 (RFC 4648, with padding, without line breaks).
 pub(crate) fn base64(out: &mut String, bytes: &[u8]) {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digit = |group: u32, shift: u32| {
-        let at = usize::try_from(group >> shift & 0x3f).unwrap_or(0);
-        char::from(ALPHABET.get(at).copied().unwrap_or(b'='))
-    };
     out.reserve(bytes.len().div_ceil(3).saturating_mul(4));
-    let (groups, rest) = bytes.as_chunks::<3>();
-    for &[a, b, c] in groups {
-        let group = u32::from_be_bytes([0, a, b, c]);
-        out.extend([digit(group, 18), digit(group, 12), digit(group, 6), digit(group, 0)]);
-    }
-    match *rest {
-        [a] => {
-            let group = u32::from_be_bytes([0, a, 0, 0]);
-            out.extend([digit(group, 18), digit(group, 12), '=', '=']);
+    // Sixteen groups at a time: a string takes a piece faster than single characters.
+    for piece in bytes.chunks(48) {
+        let mut text = [b'='; 64];
+        let (groups, rest) = piece.as_chunks::<3>();
+        for (to, &[a, b, c]) in text.as_chunks_mut::<4>().0.iter_mut().zip(groups) {
+            *to = quartet([a, b, c]);
         }
-        [a, b] => {
-            let group = u32::from_be_bytes([0, a, b, 0]);
-            out.extend([digit(group, 18), digit(group, 12), digit(group, 6), '=']);
+        let mut length = groups.len().saturating_mul(4);
+        if let Some(to) = text.get_mut(length..).and_then(<[u8]>::first_chunk_mut::<4>) {
+            length = length.saturating_add(if rest.is_empty() { 0 } else { 4 });
+            match *rest {
+                [a] => to[..2].copy_from_slice(&quartet([a, 0, 0])[..2]),
+                [a, b] => to[..3].copy_from_slice(&quartet([a, b, 0])[..3]),
+                _ => {}
+            }
         }
-        _ => {}
+        out.push_str(text.get(..length).and_then(|text| core::str::from_utf8(text).ok()).unwrap_or_default());
     }
+}
+
+/// Three bytes as four digits.
+fn quartet(bytes: [u8; 3]) -> [u8; 4] {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let [a, b, c] = bytes;
+    [a >> 2, (a & 0x03) << 4 | b >> 4, (b & 0x0f) << 2 | c >> 6, c & 0x3f]
+        .map(|digit| ALPHABET.get(usize::from(digit)).copied().unwrap_or(b'='))
 }

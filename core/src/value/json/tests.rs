@@ -276,6 +276,33 @@ proptest! {
     }
 }
 
+/// The vectors of RFC 4648, section 10, and lengths around the pieces it is written in.
+#[test]
+fn base64_is_that_of_rfc_4648() {
+    for (bytes, want) in [
+        ("", ""),
+        ("f", "Zg=="),
+        ("fo", "Zm8="),
+        ("foo", "Zm9v"),
+        ("foob", "Zm9vYg=="),
+        ("fooba", "Zm9vYmE="),
+        ("foobar", "Zm9vYmFy"),
+    ] {
+        let mut out = String::new();
+        escape::base64(&mut out, bytes.as_bytes());
+        assert_eq!(out, want);
+    }
+    for length in 46..=98 {
+        let mut out = String::new();
+        escape::base64(&mut out, &b"foo".repeat(40)[..length]);
+        let end = ["", "Zg==", "Zm8="][length % 3];
+        assert_eq!(out, "Zm9v".repeat(length / 3) + end);
+    }
+    let mut out = String::new();
+    escape::base64(&mut out, &[0xfb, 0xff, 0xfe, 0x00, 0x10, 0x83]);
+    assert_eq!(out, "+//+ABCD");
+}
+
 #[test]
 fn nothing_of_a_value_is_in_debug_or_in_errors() {
     let bytes = hex("02 0300 1300 0c0d00 050700 0f0f00 0141 fe02 4142");
