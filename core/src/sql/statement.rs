@@ -134,6 +134,23 @@ pub enum TableRole {
     LikeSource,
 }
 
+impl TableRole {
+    /// Its name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Altered => "altered",
+            Self::Dropped => "dropped",
+            Self::Truncated => "truncated",
+            Self::RenamedFrom => "renamed_from",
+            Self::RenamedTo => "renamed_to",
+            Self::Exchanged => "exchanged",
+            Self::LikeSource => "like_source",
+        }
+    }
+}
+
 /// What a DDL does to the rows already there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowsEffect {
@@ -143,6 +160,18 @@ pub enum RowsEffect {
     ChangedWithoutRowEvents,
     /// The text alone does not tell.
     Unknown,
+}
+
+impl RowsEffect {
+    /// Its name in output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unchanged => "unchanged",
+            Self::ChangedWithoutRowEvents => "changed_without_row_events",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// The kinds of DDL, by MySQL's own words.
@@ -214,6 +243,79 @@ pub enum DdlKind {
     AlterInstance,
     /// Not understood.
     Unknown,
+}
+
+impl DdlKind {
+    /// Its name in output: the statement's words in lower case with `_` between.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CreateTable => "create_table",
+            Self::CreateTableLike => "create_table_like",
+            Self::CreateTableSelect => "create_table_select",
+            Self::AlterTable => "alter_table",
+            Self::DropTable => "drop_table",
+            Self::RenameTable => "rename_table",
+            Self::TruncateTable => "truncate_table",
+            Self::ImportTable => "import_table",
+            Self::CreateIndex => "create_index",
+            Self::DropIndex => "drop_index",
+            Self::CreateView => "create_view",
+            Self::AlterView => "alter_view",
+            Self::DropView => "drop_view",
+            Self::CreateDatabase => "create_database",
+            Self::AlterDatabase => "alter_database",
+            Self::DropDatabase => "drop_database",
+            Self::CreateTrigger => "create_trigger",
+            Self::DropTrigger => "drop_trigger",
+            Self::CreateProcedure => "create_procedure",
+            Self::AlterProcedure => "alter_procedure",
+            Self::DropProcedure => "drop_procedure",
+            Self::CreateFunction => "create_function",
+            Self::AlterFunction => "alter_function",
+            Self::DropFunction => "drop_function",
+            Self::CreateLibrary => "create_library",
+            Self::AlterLibrary => "alter_library",
+            Self::DropLibrary => "drop_library",
+            Self::CreateEvent => "create_event",
+            Self::AlterEvent => "alter_event",
+            Self::DropEvent => "drop_event",
+            Self::CreateUser => "create_user",
+            Self::AlterUser => "alter_user",
+            Self::DropUser => "drop_user",
+            Self::RenameUser => "rename_user",
+            Self::CreateRole => "create_role",
+            Self::DropRole => "drop_role",
+            Self::Grant => "grant",
+            Self::Revoke => "revoke",
+            Self::SetPassword => "set_password",
+            Self::SetDefaultRole => "set_default_role",
+            Self::CreateServer => "create_server",
+            Self::AlterServer => "alter_server",
+            Self::DropServer => "drop_server",
+            Self::CreateTablespace => "create_tablespace",
+            Self::AlterTablespace => "alter_tablespace",
+            Self::DropTablespace => "drop_tablespace",
+            Self::CreateLogfileGroup => "create_logfile_group",
+            Self::AlterLogfileGroup => "alter_logfile_group",
+            Self::DropLogfileGroup => "drop_logfile_group",
+            Self::CreateResourceGroup => "create_resource_group",
+            Self::AlterResourceGroup => "alter_resource_group",
+            Self::DropResourceGroup => "drop_resource_group",
+            Self::CreateSpatialReferenceSystem => "create_spatial_reference_system",
+            Self::DropSpatialReferenceSystem => "drop_spatial_reference_system",
+            Self::AnalyzeTable => "analyze_table",
+            Self::OptimizeTable => "optimize_table",
+            Self::RepairTable => "repair_table",
+            Self::Flush => "flush",
+            Self::InstallPlugin => "install_plugin",
+            Self::UninstallPlugin => "uninstall_plugin",
+            Self::InstallComponent => "install_component",
+            Self::UninstallComponent => "uninstall_component",
+            Self::AlterInstance => "alter_instance",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// A change logged as a statement.

@@ -1,0 +1,272 @@
+//! `ALTER TABLE`: the tables it touches and what it does to their rows.
+//!
+//! Coarse on purpose: each clause is sorted by its first words into *rows unchanged*, *changed* or
+//! *unknown*. Who needs more of a clause (types, defaults) reads it from the same
+//! [`Cursor`] where [`clause`] steps over it.
+
+use alloc::vec::Vec;
+
+use super::cursor::{Cursor, Read, Refused};
+use super::ddl::{affected, plain};
+use super::lex::TokenKind;
+use super::{
+    AffectedTable, Ddl, DdlKind, MODE_STRICT_ALL_TABLES, MODE_STRICT_TRANS_TABLES, RowsEffect, TableName,
+    TableRole, Tables,
+};
+
+use RowsEffect::{ChangedWithoutRowEvents as Changed, Unchanged, Unknown};
+
+/// What follows `ALTER TABLE`.
+pub(super) fn read(cursor: &mut Cursor<'_>) -> Read<Ddl> {
+    let name = cursor.table_name()?;
+    let mut alter = Alter { rows: Unchanged, renamed_to: None, exchanged: None };
+    while !cursor.at_end()? {
+        clause(cursor, &mut alter)?;
+        // Only a list of clauses goes on after a comma; partitioning may follow without one.
+        if !cursor.accept_symbol(b',')? && !cursor.at_any(&["PARTITION", "REMOVE"])? {
+            cursor.end()?;
+        }
+    }
+    let rows = alter.rows;
+    let tables = Tables::Named(alter.tables(name));
+    let temporary = cursor.context().thread_specific;
+    Ok(Ddl { tables, rows, temporary, ..plain(DdlKind::AlterTable) })
+}
+
+/// What the clauses read so far come to.
+#[derive(Debug)]
+struct Alter {
+    rows: RowsEffect,
+    renamed_to: Option<TableName>,
+    exchanged: Option<TableName>,
+}
+
+impl Alter {
+    /// The stronger statement wins: what is changed by one clause is changed.
+    fn rows(&mut self, effect: RowsEffect) {
+        self.rows = match (self.rows, effect) {
+            (Changed, _) | (_, Changed) => Changed,
+            (Unknown, _) | (_, Unknown) => Unknown,
+            (Unchanged, Unchanged) => Unchanged,
+        };
+    }
+
+    fn tables(self, name: TableName) -> Vec<AffectedTable> {
+        let mut tables = Vec::new();
+        match self.renamed_to {
+            Some(new) => {
+                tables.push(affected(name, TableRole::RenamedFrom));
+                tables.push(affected(new, TableRole::RenamedTo));
+            }
+            None => tables.push(affected(name, TableRole::Altered)),
+        }
+        tables.extend(self.exchanged.map(|partner| affected(partner, TableRole::Exchanged)));
+        tables
+    }
+}
+
+/// One clause, up to its comma or the end.
+fn clause(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
+    if cursor.accept("ADD")? {
+        add(cursor, alter)
+    } else if cursor.accept("DROP")? {
+        let keeps_rows = cursor.at_any(&["INDEX", "KEY", "PRIMARY", "FOREIGN", "CHECK", "CONSTRAINT"])?;
+        let partition = cursor.at("PARTITION")?;
+        finish(cursor, alter, if keeps_rows { Unchanged } else { Changed }, partition)
+    } else if cursor.accept_any(&["MODIFY", "CHANGE", "CONVERT"])? {
+        // A type or character set may lose or bend values; telling which is a finer reader's work.
+        finish(cursor, alter, Unknown, false)
+    } else if cursor.accept("ALTER")? {
+        // [COLUMN] SET | DROP DEFAULT, visibility, INDEX, CHECK, CONSTRAINT: new rows only.
+        finish(cursor, alter, Unchanged, false)
+    } else if cursor.accept("RENAME")? {
+        rename(cursor, alter)
+    } else if cursor.accept("ORDER")? {
+        // Its commas are the list's own, and no clause can come after it.
+        cursor.expect("BY")?;
+        finish(cursor, alter, Unchanged, true)
+    } else if cursor.accept_any(&["DISABLE", "ENABLE"])? {
+        cursor.expect("KEYS")
+    } else if cursor.accept("FORCE")? {
+        Ok(())
+    } else if cursor.accept_any(&["ALGORITHM", "LOCK"])? {
+        cursor.accept_symbol(b'=')?;
+        cursor.name().map(drop)
+    } else if cursor.accept_any(&["WITH", "WITHOUT"])? {
+        cursor.expect("VALIDATION")
+    } else if cursor.accept_any(&["SECONDARY_LOAD", "SECONDARY_UNLOAD"])? {
+        finish(cursor, alter, Unchanged, true)
+    } else {
+        partitions_or_option(cursor, alter)
+    }
+}
+
+/// Notes the effect and steps over the rest: of the clause, or, where commas are inside it, of the
+/// statement.
+fn finish(cursor: &mut Cursor<'_>, alter: &mut Alter, effect: RowsEffect, whole: bool) -> Read<()> {
+    alter.rows(effect);
+    if whole { cursor.rest() } else { cursor.rest_of_item() }
+}
+
+/// What follows `ADD`.
+fn add(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
+    if cursor.at("PARTITION")? {
+        return finish(cursor, alter, Unchanged, true);
+    }
+    if cursor.accept("CONSTRAINT")? && !cursor.at_any(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"])? {
+        cursor.name()?;
+        if !cursor.at_any(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"])? {
+            return Err(Refused);
+        }
+    }
+    let effect = if cursor.at("PRIMARY")? {
+        // Without a strict mode a NULL in a column of the new key becomes 0 or '' (seen on 9.7.4).
+        let strict = MODE_STRICT_TRANS_TABLES | MODE_STRICT_ALL_TABLES;
+        if cursor.context().sql_mode & strict == 0 { Unknown } else { Unchanged }
+    } else if cursor.at_any(&["INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"])? {
+        Unchanged
+    } else {
+        Changed
+    };
+    finish(cursor, alter, effect, false)
+}
+
+/// What follows `RENAME`: a column or an index keeps the rows, `[TO | AS | =] table` moves them.
+fn rename(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
+    if cursor.at_any(&["COLUMN", "INDEX", "KEY"])? {
+        return finish(cursor, alter, Unchanged, false);
+    }
+    if !cursor.accept_any(&["TO", "AS"])? {
+        cursor.accept_symbol(b'=')?;
+    }
+    // Without a schema it is the default database's, not the old table's (seen on 9.7.4).
+    alter.renamed_to = Some(cursor.table_name()?);
+    Ok(())
+}
+
+/// Clauses about partitions and tablespaces, and the table's options.
+fn partitions_or_option(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
+    if cursor.accept_any(&["DISCARD", "IMPORT"])? {
+        // TABLESPACE, PARTITION … TABLESPACE: the file goes, or another comes.
+        return finish(cursor, alter, Changed, true);
+    }
+    if cursor.accept("EXCHANGE")? {
+        return exchange(cursor, alter);
+    }
+    if cursor.accept("PARTITION")? {
+        cursor.expect("BY")?;
+        return finish(cursor, alter, Unchanged, true);
+    }
+    let partition_clauses = [
+        ("TRUNCATE", "PARTITION", Changed),
+        ("REORGANIZE", "PARTITION", Unchanged),
+        ("COALESCE", "PARTITION", Unchanged),
+        ("REBUILD", "PARTITION", Unchanged),
+        ("OPTIMIZE", "PARTITION", Unchanged),
+        ("ANALYZE", "PARTITION", Unchanged),
+        ("CHECK", "PARTITION", Unchanged),
+        ("REPAIR", "PARTITION", Unknown),
+        ("REMOVE", "PARTITIONING", Unchanged),
+        ("UPGRADE", "PARTITIONING", Unchanged),
+    ];
+    for (word, object, effect) in partition_clauses {
+        if cursor.accept(word)? {
+            cursor.expect(object)?;
+            return finish(cursor, alter, effect, true);
+        }
+    }
+    option(cursor, alter)
+}
+
+/// What follows `EXCHANGE`: `PARTITION p WITH TABLE t [{WITH | WITHOUT} VALIDATION]`.
+fn exchange(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
+    cursor.expect("PARTITION")?;
+    cursor.name()?;
+    cursor.expect("WITH")?;
+    cursor.expect("TABLE")?;
+    alter.exchanged = Some(cursor.table_name()?);
+    alter.rows(Changed);
+    if cursor.accept_any(&["WITH", "WITHOUT"])? {
+        cursor.expect("VALIDATION")?;
+    }
+    cursor.end()
+}
+
+/// Options that have no say in what the rows are.
+const HARMLESS_OPTIONS: [&str; 29] = [
+    "AUTOEXTEND_SIZE",
+    "AUTO_INCREMENT",
+    "AVG_ROW_LENGTH",
+    "CHARSET",
+    "CHECKSUM",
+    "COLLATE",
+    "COMMENT",
+    "COMPRESSION",
+    "DELAY_KEY_WRITE",
+    "ENCRYPTION",
+    "ENGINE_ATTRIBUTE",
+    "INSERT_METHOD",
+    "KEY_BLOCK_SIZE",
+    "MAX_ROWS",
+    "MIN_ROWS",
+    "NODEGROUP",
+    "PACK_KEYS",
+    "PAGE_CHECKSUM",
+    "PASSWORD",
+    "ROW_FORMAT",
+    "SECONDARY_ENGINE",
+    "SECONDARY_ENGINE_ATTRIBUTE",
+    "STATS_AUTO_RECALC",
+    "STATS_PERSISTENT",
+    "STATS_SAMPLE_PAGES",
+    "STORAGE",
+    "TABLE_CHECKSUM",
+    "TABLESPACE",
+    "TRANSACTIONAL",
+];
+
+/// `name [=] value`. One we do not know is about this table at least, as it can name no other.
+fn option(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
+    loop {
+        option_one(cursor, alter)?;
+        // Options may follow each other without a comma.
+        let over = cursor.at_symbol(b',')? || cursor.at_any(&["PARTITION", "REMOVE"])? || cursor.at_end()?;
+        if over {
+            return Ok(());
+        }
+    }
+}
+
+fn option_one(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
+    cursor.accept("DEFAULT")?;
+    let effect = if cursor.accept_all(&["CHARACTER", "SET"])? || cursor.accept_all(&["CHAR", "SET"])? {
+        Unchanged
+    } else if cursor.accept_any(&["DATA", "INDEX"])? {
+        cursor.expect("DIRECTORY")?;
+        Unchanged
+    } else if cursor.accept_any(&HARMLESS_OPTIONS)? {
+        Unchanged
+    } else if cursor.accept("ENGINE")? {
+        cursor.accept_symbol(b'=')?;
+        // Every row is copied; into another engine not always (BLACKHOLE keeps none).
+        let innodb = cursor.peek()?.is_some_and(|token| token.is("InnoDB"));
+        cursor.group_or_token()?;
+        alter.rows(if innodb { Unchanged } else { Unknown });
+        return Ok(());
+    } else {
+        // UNION and CONNECTION point at other rows; any other is news to us.
+        let token = cursor.next()?.ok_or(Refused)?;
+        if token.kind != TokenKind::Word {
+            return Err(Refused);
+        }
+        Unknown
+    };
+    cursor.accept_symbol(b'=')?;
+    let value = cursor.peek()?.ok_or(Refused)?;
+    if matches!(value.kind, TokenKind::Symbol(symbol) if symbol != b'(') {
+        return Err(Refused);
+    }
+    cursor.group_or_token()?;
+    alter.rows(effect);
+    Ok(())
+}
