@@ -8,7 +8,7 @@ use alloc::{
 
 use super::Assembler;
 use crate::{
-    binlog::{EventHeader, Query, UpdatedDatabases},
+    binlog::{EventHeader, Query, UpdatedDatabases, flags},
     deliver::{Event, SchemaChange, XaDigest},
     halt::{Code, Halt},
     sql::{self, Context, Ddl, DdlKind, Statement, Tables as Touched, Xid},
@@ -35,6 +35,7 @@ impl Assembler {
             client_charset: query.status.charset.as_ref().map_or(DEFAULT_COLLATION, |charset| charset.client),
             sql_mode: query.status.sql_mode.unwrap_or(0),
             lower_case_table_names: self.lower_case_table_names,
+            thread_specific: header.has(flags::THREAD_SPECIFIC),
         };
         let statement = sql::classify(&query.text, &context);
         match statement {

@@ -12,7 +12,7 @@ pub enum Statement {
     Commit,
     /// `ROLLBACK` of the whole transaction.
     Rollback,
-    /// `SAVEPOINT name`.
+    /// `SAVEPOINT name`; the names of savepoints are given in lower case, as they compare so.
     Savepoint(String),
     /// `ROLLBACK TO [SAVEPOINT] name`.
     RollbackToSavepoint(String),

@@ -1,10 +1,11 @@
 //! Transaction control and XA.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::cursor::{Cursor, Read, Refused};
 use super::lex::{Token, TokenKind};
-use super::{MODE_NO_BACKSLASH_ESCAPES, Statement, Xid};
+use super::{MODE_NO_BACKSLASH_ESCAPES, Statement, Xid, lower_case};
 
 /// The statement, if its first word is one of transaction control.
 pub(super) fn read(cursor: &mut Cursor<'_>) -> Read<Option<Statement>> {
@@ -21,11 +22,9 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Read<Option<Statement>> {
     } else if cursor.accept("ROLLBACK")? {
         rollback(cursor)?
     } else if cursor.accept("SAVEPOINT")? {
-        cursor.name()?;
-        Statement::Savepoint
+        Statement::Savepoint(savepoint(cursor)?)
     } else if cursor.accept_all(&["RELEASE", "SAVEPOINT"])? {
-        cursor.name()?;
-        Statement::ReleaseSavepoint
+        Statement::ReleaseSavepoint(savepoint(cursor)?)
     } else if cursor.accept("XA")? {
         xa(cursor)?
     } else {
@@ -55,13 +54,17 @@ fn rollback(cursor: &mut Cursor<'_>) -> Read<Statement> {
     if cursor.accept("TO")? {
         // SAVEPOINT is no reserved word: `ROLLBACK TO savepoint` names one of that name.
         if cursor.accept("SAVEPOINT")? && cursor.at_end()? {
-            return Ok(Statement::RollbackToSavepoint);
+            return Ok(Statement::RollbackToSavepoint("savepoint".into()));
         }
-        cursor.name()?;
-        return Ok(Statement::RollbackToSavepoint);
+        return Ok(Statement::RollbackToSavepoint(savepoint(cursor)?));
     }
     completion(cursor)?;
     Ok(Statement::Rollback)
+}
+
+/// A savepoint's name. Names of savepoints compare without regard to case.
+fn savepoint(cursor: &mut Cursor<'_>) -> Read<String> {
+    Ok(lower_case(&cursor.name()?))
 }
 
 fn xa(cursor: &mut Cursor<'_>) -> Read<Statement> {

@@ -32,12 +32,10 @@ fn shown(statement: &Statement) -> String {
         Statement::XaPrepare(xid) => format!("xa prepare {}", shown_xid(xid)),
         Statement::XaCommit { xid, one_phase } => format!("xa commit {} {one_phase}", shown_xid(xid)),
         Statement::XaRollback { xid } => format!("xa rollback {}", shown_xid(xid)),
-        Statement::Begin
-        | Statement::Commit
-        | Statement::Rollback
-        | Statement::Savepoint
-        | Statement::RollbackToSavepoint
-        | Statement::ReleaseSavepoint => format!("{statement:?}"),
+        Statement::Begin | Statement::Commit | Statement::Rollback => format!("{statement:?}"),
+        Statement::Savepoint(name) => format!("savepoint {name}"),
+        Statement::RollbackToSavepoint(name) => format!("rollback to {name}"),
+        Statement::ReleaseSavepoint(name) => format!("release {name}"),
     }
 }
 
