@@ -61,7 +61,7 @@ pub struct Context<'a> {
 #[must_use]
 pub fn classify(statement: &[u8], context: &Context<'_>) -> Statement {
     let client = Charset::of_collation(context.client_charset);
-    if client == Charset::Utf8 || (client != Charset::Unknown && statement.is_ascii()) {
+    if client == Charset::Utf8 || (client.has_ascii() && statement.is_ascii()) {
         return read(statement, Charset::Utf8, context);
     }
     reconcile(statement, read(statement, client, context), read(statement, Charset::Utf8, context))

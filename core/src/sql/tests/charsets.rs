@@ -11,6 +11,7 @@ const LATIN1: u16 = 8;
 const BINARY: u16 = 63;
 const KOI8R: u16 = 7;
 const SWE7: u16 = 10;
+const ASCII: u16 = 11;
 
 #[test]
 fn names_with_a_quote_or_backslash_for_a_second_byte() {
@@ -48,10 +49,15 @@ fn names_with_a_quote_or_backslash_for_a_second_byte() {
         (BINARY, "drop table `ä`, ü".as_bytes(), "DropTable ! d.ä:Dropped d.ü:Dropped"),
         (255, b"drop table `\xd5\\`", UNKNOWN),
         (255, "drop table `😀`".as_bytes(), "DropTable ! d.😀:Dropped"),
-        // Unknown to us: plain names only.
+        (SJIS, b"drop table `\x81\x5f`", "DropTable ! d.\\:Dropped"),
+        (CP932, b"drop table `\x81\x5f`", "DropTable ! d.＼:Dropped"),
+        (ASCII, b"drop table `t\xe4`", UNKNOWN),
+        // Letters where ASCII has brackets.
+        (SWE7, b"drop table `[`", "DropTable ! d.Ä:Dropped"),
+        // Unknown to us: ASCII, and what is certainly UTF-8.
         (0, b"drop table `t_1`", "DropTable ! d.t_1:Dropped"),
         (60000, b"drop table `t\xe4`", UNKNOWN),
-        (SWE7, b"drop table `[`", "DropTable ! d.[:Dropped"),
+        (60000, "drop table `ä`".as_bytes(), "DropTable ! d.ä:Dropped"),
     ];
     for &(client_charset, text, expected) in cases {
         check(&Context { client_charset, ..PLAIN }, [(text, expected)]);
@@ -60,7 +66,7 @@ fn names_with_a_quote_or_backslash_for_a_second_byte() {
 
 #[test]
 fn texts_the_server_writes_in_utf8_under_another_character_set() {
-    // All but the last two as a 9.7.4 server logged them under gbk.
+    // Those about 乣 as a 9.7.4 server logged them under gbk.
     let cases: &[(&[u8], &str)] = &[
         (
             b"CREATE TABLE `\xe4\xb9\xa3b` (\n  `a` int NOT NULL DEFAULT '0'\n) START TRANSACTION",
@@ -75,9 +81,17 @@ fn texts_the_server_writes_in_utf8_under_another_character_set() {
             "CreateView = d.乣:Created",
         ),
         (b"CREATE DEFINER=`root`@`localhost` PROCEDURE `\xe4\xb9\xa3`()\nselect '\x81`'", "CreateProcedure ="),
+        (
+            b"CREATE TABLE `\xe4\xb9\xa3lk3` (\n  `a` int DEFAULT NULL\n) ENGINE=InnoDB",
+            "CreateTable = d.乣lk3:Created",
+        ),
+        (
+            b"CREATE TABLE IF NOT EXISTS `\xe4\xb9\xa3lk3` (\n  `a` int DEFAULT NULL\n) ENGINE=InnoDB",
+            "CreateTable = d.乣lk3:Created",
+        ),
         // Two names, both of them text: the table is new, its rows come as row events.
-        (b"CREATE TABLE `\xe4\xb9\xa3lk3` (\n  `a` int DEFAULT NULL\n) ENGINE=InnoDB", "CreateTable = *"),
-        (b"CREATE TABLE IF NOT EXISTS `\xe4\xb9\xa3lk3` (\n  `a` int DEFAULT NULL\n) ENGINE=InnoDB", "CreateTable = *"),
+        (b"CREATE TABLE `\xe8\xa1\xa8t` (\n  `a` int DEFAULT NULL\n) ENGINE=InnoDB", "CreateTable = *"),
+        (b"create table `\xe8\xa1\xa8t` (a int)", "CreateTable = d.琛╰:Created"),
         (b"CREATE TABLE `lk3` (\n  `\xe4\xb9\xa3a` int DEFAULT NULL\n) ENGINE=InnoDB", "CreateTable = d.lk3:Created"),
         // Not UTF-8: a client's own.
         (b"CREATE TABLE `\xd5\\` (\n  `a` int DEFAULT NULL\n) ENGINE=InnoDB", "CreateTable = d.誠:Created"),
