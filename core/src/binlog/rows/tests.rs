@@ -16,7 +16,7 @@ macro_rules! case {
     };
 }
 
-const ALL: [(&str, &[u8]); 13] = [
+const ALL: [(&str, &[u8]); 16] = [
     ("BL-01", case!("BL-01")),
     ("BL-03", case!("BL-03")),
     ("BL-05", case!("BL-05")),
@@ -30,6 +30,9 @@ const ALL: [(&str, &[u8]); 13] = [
     ("BL-43", case!("BL-43")),
     ("BL-47", case!("BL-47")),
     ("BL-53", case!("BL-53")),
+    ("types", TYPES),
+    ("old-temporals", include_bytes!("../../../../tests/fixtures/types/old-temporals.binlog")),
+    ("mysql56", include_bytes!("../../../../tests/fixtures/types/mysql56.binlog")),
 ];
 
 const TYPES: &[u8] = include_bytes!("../../../../tests/fixtures/types/types.binlog");
@@ -378,6 +381,45 @@ fn every_type_is_what_the_server_shows() {
 }
 
 #[test]
+fn temporals_as_servers_before_5_6_4_wrote_them_in_row_events_of_version_1() {
+    let nulls = ["NULL"].repeat(5).join(" | ");
+    assert_eq!(
+        changes("old-temporals"),
+        [
+            "insert old: 1 | -838:59:59 | 1000-01-01 00:00:00 | 1970-01-01 00:00:01 | 0000-00-00 | 1901",
+            "insert old: 2 | 838:59:59 | 9999-12-31 23:59:59 | 2038-01-19 03:14:07 | 9999-12-31 | 2155",
+            "insert old: 3 | -00:00:01 | 0000-00-00 00:00:00 | 0000-00-00 00:00:00 | 2023-02-31 | 0000",
+            "insert old: 4 | 00:00:00 | 2023-02-31 01:02:03 | 2024-02-29 12:34:56 | 2023-00-15 | 2024",
+            &format!("insert old: 5 | {nulls}"),
+            "update old: 3 | -00:00:01 | 0000-00-00 00:00:00 | 0000-00-00 00:00:00 | 2023-02-31 | 0000 -> \
+             3 | 12:34:56 | 0000-00-00 00:00:00 | 0000-00-00 00:00:00 | 2023-02-31 | 0000",
+            "delete old: 1 | -838:59:59 | 1000-01-01 00:00:00 | 1970-01-01 00:00:01 | 0000-00-00 | 1901",
+        ]
+    );
+}
+
+/// Without metadata no sign, no collation and no label is known: what can be read is read, what cannot
+/// be told is said so.
+#[test]
+fn rows_of_a_server_that_wrote_no_metadata() {
+    let unknown = "<the character set is not known>";
+    let temporals = "-00:00:00.01 | 2024-02-29 23:59:59.999999 | 2024-02-29 12:34:56.789 | 1.5 | 2024";
+    let rest = format!("1 | -1234567.891 | {unknown} | {unknown} | {unknown} | 2 | 5 | 2049 | {temporals}");
+    let nulls = ["NULL"].repeat(14).join(" | ");
+    assert_eq!(
+        changes("mysql56"),
+        [
+            format!("insert plain: 1 | -1 | {rest}"),
+            format!("insert plain: 2 | {nulls}"),
+            format!("update plain: 1 | -1 | {rest} -> 1 | 2 | {rest}"),
+            format!("delete plain: 2 | {nulls}"),
+        ]
+    );
+    let table = Arc::clone(rows_of(file("mysql56")).remove(0).unwrap().table());
+    assert!(!table.names_known() && !table.signedness_known() && !table.collations_known());
+}
+
+#[test]
 fn types_keys_and_visibility_come_with_the_table() {
     let tables: Vec<_> = rows_of(TYPES).into_iter().map(|e| e.unwrap().table().clone()).collect();
     let table = |name: &str| tables.iter().find(|t| t.table() == name).unwrap();
@@ -467,7 +509,7 @@ fn ask_everything(event: &RowsEvent, scratch: &mut RowScratch) {
 fn no_changed_or_missing_byte_panics() {
     let mut scratch = RowScratch::new();
     let mut refused = 0;
-    for (name, bytes) in ALL.into_iter().chain([("types", TYPES)]) {
+    for (name, bytes) in ALL {
         let mut maps = TableMaps::new();
         for (type_code, body) in events(bytes) {
             // The long ones by samples: every byte of the head, then every 97th.
@@ -506,7 +548,7 @@ fn no_changed_or_missing_byte_panics() {
 
 #[test]
 fn an_event_cut_anywhere_in_its_rows_is_not_valid() {
-    for (name, bytes) in ALL.into_iter().chain([("types", TYPES)]) {
+    for (name, bytes) in ALL {
         for event in rows_of(bytes).into_iter().flatten() {
             let whole = event.validate().unwrap();
             for end in event.rows_at..event.bytes.len() {
