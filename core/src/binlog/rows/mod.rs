@@ -226,7 +226,7 @@ impl RowsEvent {
     }
 
     /// Whether every image has every column (`binlog_row_image=FULL`). If not, some values are
-    /// [`Value::Absent`].
+    /// [`Value::Absent`](crate::value::Value::Absent).
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.first.full && self.second.is_none_or(|image| image.full)
