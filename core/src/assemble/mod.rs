@@ -6,6 +6,7 @@
 
 pub mod errors;
 mod group;
+mod pieces;
 mod statement;
 mod tables;
 #[cfg(test)]
@@ -18,7 +19,7 @@ use alloc::{
 };
 use core::fmt;
 
-use self::{group::Group, tables::Tables};
+use self::{group::Group, pieces::Pieces, tables::Tables};
 use crate::{
     binlog::{
         Checksum, EventDecoder, EventHeader, EventType, GtidEvent, Heartbeat, Inflated, Inflater, Rotate,
@@ -72,6 +73,12 @@ pub struct Assembler {
     /// The number of the unit that is being emitted.
     emitting: Option<Seq>,
     inflating: Option<Box<Inflater>>,
+    /// A payload event that is taken in pieces.
+    pieces: Option<Box<Pieces>>,
+    /// Whether the pieces given so far may hold another event.
+    pieces_ready: bool,
+    /// The terminator was met inside pieces whose checksum is still to come.
+    held_commit: bool,
     committed_at: Option<SourceTime>,
     place: Place,
     /// Offset in the file behind the last event.
@@ -111,6 +118,9 @@ impl Assembler {
             emitted: VecDeque::new(),
             emitting: None,
             inflating: None,
+            pieces: None,
+            pieces_ready: false,
+            held_commit: false,
             committed_at: None,
             place: Place::default(),
             offset: 0,
@@ -143,24 +153,82 @@ impl Assembler {
         Ok(())
     }
 
-    /// Whether a payload is being inflated: [`Assembler::inflate`] gives its next event.
+    /// Whether a payload is being inflated and its next event may be had: [`Assembler::inflate`].
     #[must_use]
     pub const fn is_inflating(&self) -> bool {
-        self.inflating.is_some()
+        self.inflating.is_some() || self.pieces_ready
     }
 
     /// Takes the next event of the payload. `Ok(true)`: it is a sign of life.
     pub fn inflate(&mut self, now: Now) -> Result<bool, Halt> {
-        let Some(inflater) = &mut self.inflating else { return Ok(false) };
+        let in_pieces = self.pieces.as_mut().and_then(|pieces| pieces.inflater.as_mut());
+        let whole = self.inflating.as_mut();
+        let Some(inflater) = whole.or(in_pieces) else {
+            self.pieces_ready = false;
+            return Ok(false);
+        };
         match inflater.next_event().map_err(|e| errors::of_payload(&e))? {
             Inflated::Event(event) => self.dispatch(event, false, true, now),
             Inflated::End => {
                 self.inflating = None;
+                self.pieces = None;
+                self.pieces_ready = false;
+                if core::mem::take(&mut self.held_commit) {
+                    self.commit(now)?;
+                }
+                Ok(true)
+            }
+            Inflated::NeedsInput if self.pieces.is_some() => {
+                self.pieces_ready = false;
                 Ok(true)
             }
             // All of the payload was given, so there is nothing to wait for.
             Inflated::NeedsInput => Err(Halt::new(Code::PayloadMalformed)),
         }
+    }
+
+    /// Whether an event of which only `head` is there (its header at least) is a payload event so
+    /// large that it is to be taken in pieces.
+    #[must_use]
+    pub fn wants_pieces(&self, head: &[u8]) -> bool {
+        EventHeader::parse(head).is_ok_and(|header| {
+            header.event_type == EventType::TransactionPayload && header.size() > self.stream_above
+        })
+    }
+
+    /// Whether an event is being taken in pieces.
+    #[must_use]
+    pub const fn in_pieces(&self) -> bool {
+        self.pieces.is_some()
+    }
+
+    /// Begins an event that is taken in pieces.
+    pub fn begin_pieces(&mut self) -> Result<(), Halt> {
+        if self.group.is_none() || self.inflating.is_some() {
+            return Err(Halt::new(Code::EventOutOfPlace));
+        }
+        self.pieces = Some(Box::new(Pieces::new(self.decoder.checksum(), self.row_event_max)));
+        self.pieces_ready = false;
+        self.held_commit = false;
+        Ok(())
+    }
+
+    /// Takes the next bytes of it.
+    pub fn piece(&mut self, bytes: &[u8]) -> Result<bool, Halt> {
+        if let Some(pieces) = &mut self.pieces {
+            pieces.push(bytes)?;
+            self.pieces_ready = true;
+        }
+        Ok(true)
+    }
+
+    /// It is over; what it still holds comes by [`Assembler::inflate`].
+    pub fn end_pieces(&mut self) -> Result<bool, Halt> {
+        if let Some(pieces) = &mut self.pieces {
+            pieces.end()?;
+            self.pieces_ready = true;
+        }
+        Ok(true)
     }
 
     /// The next event to deliver, numbered.
@@ -186,6 +254,8 @@ impl Assembler {
     pub fn abort(&mut self) -> Option<Event> {
         self.group = None;
         self.inflating = None;
+        self.pieces = None;
+        self.pieces_ready = false;
         self.emitting.take().map(|seq| Event::TxAbort { seq, comes_again: true })
     }
 
@@ -320,6 +390,8 @@ impl Assembler {
                 self.open_group(&header)?;
                 self.on_statement_logged(&query)?;
             }
+            // Inside pieces the checksum is still to come.
+            EventType::Xid if inner && self.pieces.is_some() => self.held_commit = true,
             EventType::Xid => self.commit(now)?,
             EventType::XaPrepare => {
                 let prepare = XaPrepare::decode(&body).map_err(|e| errors::of_decode(&e))?;

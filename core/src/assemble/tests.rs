@@ -39,7 +39,10 @@ fn units(bytes: &[u8], setup: Setup) -> (Vec<String>, Option<Halt>) {
     let mut halt = None;
     loop {
         match reader.next_event() {
-            Ok(None) => break,
+            Ok(None) => {
+                halt = reader.finish().err().map(|error| errors::of_file(&error.kind));
+                break;
+            }
             Err(error) => {
                 halt = Some(errors::of_file(&error.kind));
                 break;
@@ -82,10 +85,245 @@ macro_rules! case {
     };
 }
 
+macro_rules! binlog {
+    ($name:literal) => {
+        include_bytes!(concat!("../../../tests/fixtures/binlog/", $name, ".binlog"))
+    };
+}
+
 #[test]
-fn dump_cases() {
-    for (name, bytes) in [("27", &case!("BL-27")[..]), ("29", case!("BL-29")), ("53", case!("BL-53"))] {
-        std::println!("{name} {:?}", units(bytes, setup(false)));
+fn files_of_a_server_come_out_as_whole_units_in_order() {
+    for (name, bytes, want) in [
+        (
+            "upserts, REPLACE",
+            &case!("BL-53")[..],
+            "1:ddl CreateTable commit:240 2:tx table t Insert 2 commit:241 3:tx Update 1 commit:242 \
+             4:tx Insert 1 Update 1 commit:243 5:tx Delete 1 Update 1 commit:244 6:tx Insert 1 commit:245 \
+             7:tx Update 1 commit:246",
+        ),
+        (
+            "CREATE TABLE … SELECT is one group, its schema change before its rows",
+            case!("BL-27"),
+            "1:ddl CreateTable commit:177 2:tx table src Insert 2 commit:178 \
+             3:tx CreateTableSelect table c1 Insert 2 commit:179 4:tx CreateTableSelect table c 2 Insert 1 commit:180 \
+             5:tx CreateTableSelect commit:181 6:tx CreateTableSelect table c4 Insert 2 commit:182 \
+             7:ddl DropTable commit:183",
+        ),
+        (
+            "a renamed table has its new layout",
+            case!("BL-43"),
+            "1:ddl CreateTable commit:280 2:tx table t Insert 1 commit:281 3:ddl CreateTable commit:282 \
+             4:tx table _t_new Insert 1 commit:283 5:ddl RenameTable commit:284 6:tx table t Insert 1 commit:285 \
+             7:tx table _t_old Update 1 commit:286 8:ddl DropTable commit:287 9:ddl CreateDatabase commit:288 \
+             10:ddl RenameTable commit:289 11:tx table t Insert 1 commit:290 12:ddl DropDatabase commit:291",
+        ),
+        (
+            "compressed transactions",
+            binlog!("payload"),
+            "1:ddl CreateDatabase commit:1 2:ddl CreateTable commit:2 3:tx table t Insert 1 commit:3 \
+             4:tx Insert 1 Update 1 Delete 1 commit:4 5:tx Insert 1 commit:5 6:tx Insert 1 Insert 1 commit:6",
+        ),
+        (
+            "tagged GTIDs",
+            binlog!("tagged"),
+            "1:ddl CreateDatabase commit:1 2:ddl CreateTable commit:2 3:tx table t Insert 1 commit:1 \
+             4:tx Insert 1 commit:2 5:tx Insert 1 commit:1 6:tx Insert 1 commit:9223372036854775806 \
+             7:tx Insert 1 commit:128 8:tx Insert 1 commit:7 9:tx Insert 1 commit:5 10:tx Insert 1 commit:3",
+        ),
+    ] {
+        let (words, halt) = units(bytes, setup(false));
+        assert_eq!(words.join(" "), want, "{name}");
+        assert_eq!(halt, None, "{name}");
     }
-    let _ = Code::ALL;
+}
+
+#[test]
+fn what_a_session_overrides_halts_by_name_before_it() {
+    for (name, bytes, before, code, offset) in [
+        ("row image MINIMAL", &case!("BL-11")[..], "1:ddl CreateTable commit:52", Code::PartialRowImage, 836),
+        (
+            "PARTIAL_JSON",
+            case!("BL-21"),
+            "1:ddl CreateTable commit:117 2:tx table t Insert 2 commit:118",
+            Code::PartialRowImage,
+            1996,
+        ),
+        ("two-phase XA", case!("BL-25"), "1:ddl CreateTable commit:156", Code::XaTransaction, 766),
+        (
+            "statement format",
+            case!("BL-29"),
+            "1:ddl CreateTable commit:199 2:tx table t Insert 1 commit:200",
+            Code::StatementLoggedChange,
+            944,
+        ),
+    ] {
+        let (words, halt) = units(bytes, setup(false));
+        let halt = halt.unwrap();
+        assert_eq!(words.join(" "), before, "{name}");
+        assert_eq!(halt.code, code, "{name}");
+        let place = halt.place.unwrap();
+        assert_eq!((place.offset, place.file.as_deref()), (Some(offset), Some("bin.000001")), "{name}");
+        assert!(place.gtid.is_some(), "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_captured_only_moves_the_position() {
+    let other = || Setup { captured: CapturedSet::parse(&["other.*"], &[], &[]).unwrap(), ..setup(false) };
+    for (name, bytes, passed) in [
+        ("row image MINIMAL", &case!("BL-11")[..], 6),
+        ("statement format", case!("BL-29"), 6),
+        ("PARTIAL_JSON", case!("BL-21"), 5),
+    ] {
+        let (words, halt) = units(bytes, other());
+        assert_eq!(halt, None, "{name}");
+        assert_eq!(words.len(), 1, "{name}: {words:?}");
+        assert!(words.iter().all(|word| word.starts_with("progress")), "{name}: {words:?} {passed}");
+    }
+    // An XA COMMIT whose prepare was seen and held nothing captured is no halt either.
+    let (words, halt) = units(case!("BL-25"), other());
+    assert_eq!((words.len(), halt), (1, None));
+}
+
+#[test]
+fn an_xa_commit_whose_prepare_was_not_seen_is_never_passed_over() {
+    let uuid = "afa0164b-ebef-11f1-b210-02fc00000001";
+    // Up to and with the prepare of x2, as a start in between would have it.
+    let mut position = Position::new(alloc::format!("{uuid}:1-159").parse().unwrap(), "");
+    let started = |position: &Position| Setup { position: position.clone(), ..setup(false) };
+    let (words, halt) = units(case!("BL-25"), started(&position));
+    assert_eq!(words.join(" "), "1:tx table t Insert 1 commit:160");
+    assert_eq!(halt.unwrap().code, Code::XaPrepareNotSeen);
+    // The same position that remembers the prepare.
+    position.advance(&crate::deliver::Advance {
+        prepared: alloc::vec![crate::deliver::XaDigest::new(1, b"x2", b"")],
+        ..crate::deliver::Advance::default()
+    });
+    let (_, halt) = units(case!("BL-25"), started(&position));
+    assert_eq!(halt, None);
+}
+
+#[test]
+fn large_transactions_are_emitted_while_they_are_read() {
+    let (words, halt) = units(case!("BL-53"), Setup { stream_above: 0, ..setup(false) });
+    assert_eq!(halt, None);
+    assert!(words.join(" ").contains("4:tx Insert 1 Update 1 commit:243"), "{words:?}");
+}
+
+#[test]
+fn what_was_processed_is_skipped_and_its_commit_time_must_be_the_same() {
+    let uuid = "afa0164b-ebef-11f1-b210-02fc00000001";
+    let gtid = alloc::format!("{uuid}:242").parse::<crate::gtid::Gtid>().unwrap();
+    let with = |original| {
+        let last =
+            crate::deliver::LastTransaction { gtid, original_commit: crate::time::SourceTime(original) };
+        Setup {
+            position: Position::new(alloc::format!("{uuid}:1-242").parse().unwrap(), ""),
+            verify: core::iter::once((gtid.uuid(), last)).collect(),
+            ..setup(false)
+        }
+    };
+    let (_, halt) = units(case!("BL-53"), with(1));
+    assert_eq!(halt.unwrap().code, Code::SourceHistoryChanged);
+    let true_time = commit_time(case!("BL-53"), &gtid);
+    let (words, halt) = units(case!("BL-53"), with(true_time));
+    assert_eq!(halt, None);
+    assert!(words.join(" ").starts_with("1:tx table t Insert 1 Update 1 commit:243"), "{words:?}");
+}
+
+fn commit_time(bytes: &[u8], gtid: &crate::gtid::Gtid) -> u64 {
+    let mut reader = FileReader::new(1 << 20);
+    reader.feed(bytes);
+    while let Some((_, event)) = reader.next_event().unwrap() {
+        if event.header.event_type == crate::binlog::EventType::Gtid {
+            let event = crate::binlog::GtidEvent::decode(&event.body).unwrap();
+            if event.gtid == Some(*gtid) {
+                return event.original_commit_timestamp.unwrap().0;
+            }
+        }
+    }
+    panic!("{gtid} is not there")
+}
+
+/// The payload events of a file, each taken in pieces of `size` bytes, after `change` was made to it.
+fn in_pieces(size: usize, change: impl Fn(&mut Vec<u8>)) -> (Vec<String>, Option<Halt>) {
+    let mut assembler = Assembler::new(Setup { stream_above: 64 << 10, ..setup(false) });
+    let (mut next, mut seen) = (Seq(1), Vec::new());
+    let mut rest = &binlog!("payload")[4..];
+    while rest.len() >= 19 {
+        let len = u32::from_le_bytes(rest[9..13].try_into().unwrap()) as usize;
+        let (event, after) = rest.split_at(len);
+        rest = after;
+        let mut event = event.to_vec();
+        let mut run = || -> Result<(), Halt> {
+            if event[4] != 40 {
+                let retained = event.len();
+                let payload = crate::link::Payload { bytes: event.clone().into(), retained };
+                return assembler.event(payload, crate::time::Now(0)).map(|_| ());
+            }
+            change(&mut event);
+            assembler.begin_pieces()?;
+            for piece in event.chunks(size) {
+                assembler.piece(piece)?;
+                while assembler.is_inflating() {
+                    assembler.inflate(crate::time::Now(0))?;
+                }
+            }
+            assembler.end_pieces()?;
+            while assembler.is_inflating() {
+                assembler.inflate(crate::time::Now(0))?;
+            }
+            assert!(!assembler.in_pieces());
+            Ok(())
+        };
+        let done = run();
+        while let Some(event) = assembler.next_emitted(&mut next) {
+            seen.push(word(&event));
+        }
+        if let Err(halt) = done {
+            seen.extend(assembler.abort().iter().map(word));
+            return (seen, Some(halt));
+        }
+    }
+    (seen, None)
+}
+
+#[test]
+fn a_payload_taken_in_pieces_gives_the_same_as_a_whole_one() {
+    let (whole, _) = units(binlog!("payload"), setup(false));
+    for size in [1, 2, 3, 5, 19, 20, 21, 64, 100, 1000, 1 << 20] {
+        let (words, halt) = in_pieces(size, |_| {});
+        assert_eq!((words, halt), (whole.clone(), None), "pieces of {size}");
+    }
+}
+
+#[test]
+fn a_bad_sum_at_the_end_of_a_payload_in_pieces_commits_nothing() {
+    for at in [20, 25, 40, 60, usize::MAX] {
+        let (words, halt) = in_pieces(7, |event| {
+            let at = at.min(event.len() - 1);
+            event[at] ^= 0x10;
+        });
+        let halt = halt.unwrap();
+        assert!(
+            matches!(halt.code, Code::ChecksumMismatch | Code::PayloadMalformed | Code::EventMalformed),
+            "{at}: {halt}"
+        );
+        assert_eq!(words.iter().filter(|word| word.starts_with("commit")).count(), 2, "{at}: {words:?}");
+    }
+}
+
+#[test]
+fn no_bytes_make_it_panic() {
+    let bytes = case!("BL-27");
+    for cut in 0..bytes.len() {
+        // Between two events a file may end; inside one it is incomplete.
+        let _ = units(&bytes[..cut], setup(false));
+    }
+    for at in 4..bytes.len() {
+        let mut changed = bytes.to_vec();
+        changed[at] ^= 0xff;
+        let (_, halt) = units(&changed, setup(false));
+        assert!(halt.is_some(), "a changed byte at {at} went unnoticed");
+    }
 }

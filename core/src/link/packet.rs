@@ -82,6 +82,28 @@ impl fmt::Debug for Payload {
     }
 }
 
+/// A piece of a payload that is taken while it is read.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// The next bytes.
+    Bytes(Bytes),
+    /// The payload is over.
+    End,
+    /// More must be read first.
+    Wait,
+}
+
+impl fmt::Debug for Piece {
+    // Rule 1: a payload may hold row values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::End => f.write_str("End"),
+            Self::Wait => f.write_str("Wait"),
+        }
+    }
+}
+
 /// Turns read chunks into whole payloads.
 ///
 /// Push what was read, then pull until `None`. After that `None` no pushed chunk is held any more, so
@@ -98,6 +120,8 @@ pub struct Framer {
     joined: Vec<u8>,
     /// Whether an earlier packet of the same payload was a full one.
     continued: bool,
+    /// The last packet of a payload taken in pieces is whole, and its bytes are still to be given.
+    ended: bool,
     failed: Option<PacketError>,
 }
 
@@ -140,6 +164,7 @@ impl Framer {
             packet: None,
             joined: Vec::new(),
             continued: false,
+            ended: false,
             failed: None,
         }
     }
@@ -168,6 +193,50 @@ impl Framer {
             self.chunks.clear();
             self.joined = Vec::new();
         })
+    }
+
+    /// What has come so far of a payload that is not whole, after `next_payload` gave `None`. From here
+    /// on it can be taken in pieces: [`Framer::next_piece`].
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.joined
+    }
+
+    /// The next piece of the payload that is half read, from its first byte on. The bound on payloads
+    /// does not hold for one that is taken so, for nothing of it is kept. Until [`Piece::End`] no
+    /// other call may take from the framer.
+    pub fn next_piece(&mut self) -> Result<Piece, PacketError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        loop {
+            if !self.joined.is_empty() {
+                return Ok(Piece::Bytes(core::mem::take(&mut self.joined).into()));
+            }
+            if core::mem::take(&mut self.ended) {
+                return Ok(Piece::End);
+            }
+            let packet = match self.packet {
+                Some(packet) => packet,
+                None => match self.read_header()? {
+                    Some(packet) => packet,
+                    None => return Ok(Piece::Wait),
+                },
+            };
+            self.packet = Some(packet);
+            let complete = self.join(packet);
+            if complete {
+                self.packet = None;
+                self.continued = !packet.last;
+                if packet.last {
+                    // What was joined last goes out before the end does.
+                    self.ended = true;
+                }
+            }
+            if self.joined.is_empty() && !complete {
+                return Ok(Piece::Wait);
+            }
+        }
     }
 
     /// How many bytes are missing before the current packet (or its header) is whole, beyond those

@@ -21,7 +21,7 @@ use crate::{
         Payload, Query, QueryLimits, QueryResult, QueryStep, RegisterReplica, ServerError, Session, Step,
         StreamPacket,
         command::{BINLOG_THROUGH_GTID, query},
-        packet::encode,
+        packet::{Piece, encode},
     },
 };
 
@@ -472,6 +472,16 @@ impl Replica {
         }
         let done = if assembler.is_inflating() {
             assembler.inflate(self.now)
+        } else if assembler.in_pieces() {
+            match wire.framer.next_piece() {
+                Ok(Piece::Bytes(bytes)) => assembler.piece(&bytes),
+                Ok(Piece::End) => assembler.end_pieces(),
+                Ok(Piece::Wait) => return self.park(Phase::Streaming(wire, assembler)),
+                Err(error) => {
+                    self.phase = Phase::Streaming(wire, assembler);
+                    return self.on_packet_error(error);
+                }
+            }
         } else {
             match wire.framer.next_payload() {
                 Ok(Some(payload)) => match StreamPacket::classify(payload) {
@@ -495,7 +505,12 @@ impl Replica {
                         return true;
                     }
                 },
-                Ok(None) => return self.park(Phase::Streaming(wire, assembler)),
+                Ok(None) => match wire.framer.head().split_first() {
+                    Some((&0, head)) if assembler.wants_pieces(head) => {
+                        self.begin_pieces(&mut wire, &mut assembler)
+                    }
+                    _ => return self.park(Phase::Streaming(wire, assembler)),
+                },
                 Err(error) => {
                     self.phase = Phase::Streaming(wire, assembler);
                     return self.on_packet_error(error);
@@ -504,6 +519,16 @@ impl Replica {
         };
         self.after_event(wire, assembler, done);
         true
+    }
+
+    /// A large payload event is inflated while it is read; the packet's marker byte goes first.
+    fn begin_pieces(&mut self, wire: &mut Wire, assembler: &mut Assembler) -> Result<bool, Halt> {
+        self.facts.events += 1;
+        assembler.begin_pieces()?;
+        match wire.framer.next_piece() {
+            Ok(Piece::Bytes(bytes)) => assembler.piece(bytes.get(1..).unwrap_or_default()),
+            Ok(Piece::End | Piece::Wait) | Err(_) => Err(Halt::new(Code::EventMalformed)),
+        }
     }
 
     fn after_event(&mut self, wire: Wire, mut assembler: Box<Assembler>, done: Result<bool, Halt>) {

@@ -1,0 +1,112 @@
+//! A payload event that is inflated while it is still being read.
+//!
+//! Its checksum stands at its end, so nothing that ends a transaction may pass before it was checked:
+//! the assembler holds the terminator back, and a bad sum aborts what was emitted.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use bytes::Bytes;
+
+use super::errors;
+use crate::{
+    binlog::{Checksum, EventHeader, Inflater, PayloadHeader},
+    halt::{Code, Halt},
+    wire::Reader,
+};
+
+/// More than any head of a payload takes: header, four fields of at most 18 bytes, some unknown ones.
+const HEAD_MAX: usize = 1024;
+
+/// The payload event that is being read.
+pub(super) struct Pieces {
+    event_max: usize,
+    /// Its first bytes, until its head can be read.
+    head: Option<Vec<u8>>,
+    /// Bytes of the payload proper still to come.
+    payload_left: u64,
+    /// The last bytes seen, which may be the checksum.
+    held: Vec<u8>,
+    checksum: Checksum,
+    sum: crc32fast::Hasher,
+    pub(super) inflater: Option<Box<Inflater>>,
+}
+
+impl Pieces {
+    pub(super) fn new(checksum: Checksum, event_max: usize) -> Self {
+        Self {
+            event_max,
+            head: Some(Vec::new()),
+            payload_left: 0,
+            held: Vec::new(),
+            checksum,
+            sum: crc32fast::Hasher::new(),
+            inflater: None,
+        }
+    }
+
+    /// Takes the next bytes of the event, from its header on.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), Halt> {
+        let tail = match self.checksum {
+            Checksum::Crc32 => 4,
+            Checksum::None => 0,
+        };
+        self.held.extend_from_slice(bytes);
+        let ready = self.held.len().saturating_sub(tail);
+        let rest = self.held.split_off(ready);
+        let ready = core::mem::replace(&mut self.held, rest);
+        self.sum.update(&ready);
+        self.take(ready)
+    }
+
+    fn take(&mut self, ready: Vec<u8>) -> Result<(), Halt> {
+        let Some(head) = &mut self.head else { return self.payload(ready.into()) };
+        head.extend_from_slice(&ready);
+        let Some((header, payload_at)) = read_head(head) else {
+            return if head.len() > HEAD_MAX { Err(Halt::new(Code::PayloadMalformed)) } else { Ok(()) };
+        };
+        let head = self.head.take().unwrap_or_default();
+        self.payload_left = header.payload_size;
+        let inflater = Inflater::new(&header, self.event_max).map_err(|e| errors::of_payload(&e))?;
+        self.inflater = Some(Box::new(inflater));
+        self.payload(Bytes::from(head).slice(payload_at..))
+    }
+
+    fn payload(&mut self, bytes: Bytes) -> Result<(), Halt> {
+        let len = bytes.len() as u64;
+        if len > self.payload_left {
+            return Err(Halt::new(Code::PayloadMalformed));
+        }
+        self.payload_left -= len;
+        match &mut self.inflater {
+            Some(inflater) if !bytes.is_empty() => inflater.push(bytes),
+            Some(_) | None => {}
+        }
+        Ok(())
+    }
+
+    /// The event is over: its checksum must hold.
+    pub(super) fn end(&mut self) -> Result<(), Halt> {
+        let held = core::mem::take(&mut self.held);
+        if self.checksum == Checksum::Crc32 {
+            let stored = held.first_chunk::<4>().map(|sum| u32::from_le_bytes(*sum));
+            if stored != Some(core::mem::take(&mut self.sum).finalize()) {
+                return Err(Halt::new(Code::ChecksumMismatch));
+            }
+        }
+        if self.payload_left != 0 || self.head.is_some() {
+            return Err(Halt::new(Code::PayloadMalformed));
+        }
+        if let Some(inflater) = &mut self.inflater {
+            inflater.finish();
+        }
+        Ok(())
+    }
+}
+
+/// The payload's header and where the payload begins; `None` while it is not all there.
+fn read_head(head: &[u8]) -> Option<(PayloadHeader, usize)> {
+    let body = head.get(EventHeader::LENGTH..)?;
+    let mut reader = Reader::new(body);
+    let header = PayloadHeader::read(&mut reader).ok()?;
+    Some((header, head.len().saturating_sub(reader.len())))
+}
