@@ -118,6 +118,15 @@ impl SinkError {
         self
     }
 
+    /// With the code it halts with, where the place it happened at gave none of its own.
+    #[must_use]
+    pub fn or_code(mut self, code: Code) -> Self {
+        if self.code == Code::SinkFailed {
+            self.code = code;
+        }
+        self
+    }
+
     /// With the table it concerns.
     #[must_use]
     pub fn of_table(mut self, schema: &str, table: &str) -> Self {

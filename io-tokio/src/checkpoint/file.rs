@@ -1,0 +1,76 @@
+//! A position in a file.
+
+use std::path::{Path, PathBuf};
+
+use capstan_core::deliver::{Expected, Position, SinkError, SinkResultExt as _};
+
+use super::{
+    BlockingCheckpointStore,
+    lock::{Lock, unusable},
+    replace::replace,
+};
+use crate::halt::{Code, Halt};
+
+/// A position in a file that is replaced as a whole: written beside, synced, renamed, folder synced.
+///
+/// Beside it lies `PATH.lock`, held while this lives and never removed.
+#[derive(Debug)]
+pub struct FileCheckpoint {
+    path: PathBuf,
+    _lock: Lock,
+}
+
+impl FileCheckpoint {
+    /// Takes the lock. The file need not exist yet.
+    ///
+    /// # Errors
+    /// `checkpoint_in_use` while another process holds it; `config_invalid` where it cannot be written;
+    /// `position_read_failed` and `position_format_newer` where it holds something else.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, Halt> {
+        let path = path.into();
+        let lock = Lock::take(&path)?;
+        if path.is_dir() {
+            return Err(unusable(&path, &std::io::ErrorKind::IsADirectory.into()));
+        }
+        let checkpoint = Self { path, _lock: lock };
+        read(&checkpoint.path).map_err(|error| Halt::from(&error))?;
+        Ok(checkpoint)
+    }
+}
+
+impl BlockingCheckpointStore for FileCheckpoint {
+    fn load(&mut self) -> Result<Option<Position>, SinkError> {
+        read(&self.path)
+    }
+
+    fn store(&mut self, expected: &Expected, position: &Position) -> Result<(), SinkError> {
+        expected.check(read(&self.path)?.as_ref())?;
+        let mut text = position.encode();
+        text.push('\n');
+        replace(&self.path, text.as_bytes()).map_err(|error| failed(&error).caused_by(error))
+    }
+}
+
+/// A failed write. The rename may or may not have happened, so its outcome is unknown.
+fn failed(error: &std::io::Error) -> SinkError {
+    use std::io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::StorageFull | Kind::QuotaExceeded => SinkError::halt(Code::TargetFull, "checkpoint"),
+        Kind::PermissionDenied | Kind::ReadOnlyFilesystem | Kind::NotFound => {
+            SinkError::halt(Code::PositionWriteFailed, "checkpoint")
+        }
+        _ => SinkError::new(capstan_core::deliver::FailureClass::Unknown, "checkpoint", None),
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Position>, SinkError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(Position::decode(text.trim_end())?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        // Not UTF-8: no position of ours.
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(SinkError::halt(Code::PositionReadFailed, "checkpoint"))
+        }
+        Err(error) => Err(error).transient("checkpoint"),
+    }
+}

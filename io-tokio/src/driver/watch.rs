@@ -1,0 +1,208 @@
+//! Counts what goes by, for the status and the metrics.
+
+use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
+
+use capstan_core::{
+    deliver::{Delivery, Event, Position, Seq},
+    halt::{Code, Halt},
+    replica::Replica,
+    time::Now,
+};
+
+use crate::{
+    metrics::{Counter, Gauge, Histogram, Recorder},
+    status::{Handle, Status, lag_ms},
+};
+
+/// How old a published status may be. Publishing copies GTID sets, so it is not done with every event.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// What one unit holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    seq: Seq,
+    transaction: bool,
+    row_events: u64,
+}
+
+/// The counts.
+pub(super) struct Watch {
+    handle: Handle,
+    recorder: Arc<dyn Recorder>,
+    status: Status,
+    /// As of the last publication, for the counters' steps.
+    told: Status,
+    units: VecDeque<Tally>,
+    published: Option<Now>,
+    state: &'static str,
+    /// The sink's last failure, until it takes a batch.
+    sink_trouble: Option<Code>,
+    dirty: bool,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watch({})", self.state)
+    }
+}
+
+impl Watch {
+    pub(super) fn new(handle: Handle, recorder: Arc<dyn Recorder>) -> Self {
+        Self {
+            handle,
+            recorder,
+            status: Status::default(),
+            told: Status::default(),
+            units: VecDeque::new(),
+            published: None,
+            state: "",
+            sink_trouble: None,
+            dirty: true,
+        }
+    }
+
+    pub(super) fn event(&mut self, event: &Event) {
+        match event {
+            Event::TxBegin(begin) => {
+                self.units.push_back(Tally { seq: begin.seq, transaction: true, row_events: 0 });
+            }
+            Event::Claim { seq, .. } | Event::Progress { seq, .. } => {
+                self.units.push_back(Tally { seq: *seq, ..Tally::default() });
+            }
+            Event::Rows(_) => {
+                if let Some(unit) = self.units.back_mut() {
+                    unit.row_events += 1;
+                }
+            }
+            Event::TxAbort { .. } => {
+                if let Some(unit) = self.units.back_mut() {
+                    *unit = Tally { seq: unit.seq, ..Tally::default() };
+                }
+            }
+            Event::Table(_) | Event::SchemaChange(_) | Event::TxCommit(_) => {}
+        }
+    }
+
+    /// A batch is durable up to `upto`, and the sink took so long.
+    pub(super) fn durable(&mut self, upto: Seq, took: Duration) {
+        let mut units = 0;
+        while let Some(unit) = self.units.front().copied().filter(|unit| unit.seq <= upto) {
+            self.units.pop_front();
+            units += 1;
+            self.status.transactions += u64::from(unit.transaction);
+            self.status.row_events += unit.row_events;
+        }
+        self.status.batches += 1;
+        self.status.last_batch_units = units;
+        self.status.sink_us = Some(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        self.sink_trouble = None;
+        self.recorder.observe(Histogram::SinkSeconds, took.as_secs_f64());
+        #[allow(clippy::cast_precision_loss, reason = "a batch has fewer than 2^53 units")]
+        self.recorder.observe(Histogram::BatchUnits, units as f64);
+        self.dirty = true;
+    }
+
+    pub(super) fn sink_failed(&mut self, code: Code) {
+        self.status.sink_failures += 1;
+        self.sink_trouble = Some(code);
+        self.dirty = true;
+    }
+
+    /// Everything not durable is forgotten.
+    pub(super) fn restarted(&mut self) {
+        self.units.clear();
+        self.dirty = true;
+    }
+
+    /// When the next publication is due.
+    pub(super) fn due(&self) -> Option<Now> {
+        match self.published {
+            Some(at) if self.dirty => Some(at.after(EVERY)),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Publishes, if it is time or the state has changed.
+    pub(super) fn publish(&mut self, now: Now, unix: impl FnOnce() -> Duration, of: Of<'_>) {
+        let Of { replica, delivery, halt } = of;
+        let changed = replica.state() != self.state;
+        let facts = replica.facts();
+        self.dirty |= changed || facts.bytes != self.told.bytes || facts.dials != self.told.dials;
+        if !changed && (!self.dirty || self.published.is_some_and(|at| now < at.after(EVERY))) {
+            return;
+        }
+        self.dirty = false;
+        self.published = Some(now);
+        let unix = unix();
+        if changed {
+            self.state = replica.state();
+            tracing::debug!(state = self.state, "state");
+            self.status.state = self.state;
+            self.status.state_since_unix_ms = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
+        }
+        self.fill(replica, delivery, halt);
+        self.record(unix);
+        self.told.clone_from(&self.status);
+        self.handle.shared().lock().clone_from(&self.status);
+    }
+
+    fn fill(&mut self, replica: &Replica, delivery: &Delivery, halt: Option<&Halt>) {
+        let facts = replica.facts();
+        let durable = delivery.durable();
+        let status = &mut self.status;
+        status.epoch = durable.map_or(0, Position::epoch);
+        status.gtid_set = durable.map(|position| position.gtid_set().clone());
+        status.processed = replica.processed().cloned();
+        status.committed_at_unix_us = facts.committed_at.map(|at| at.0);
+        status.bytes = facts.bytes;
+        status.events = facts.events;
+        status.dials = facts.dials;
+        status.reconnects = facts.reconnects;
+        status.retained_bytes = replica.retained() as u64;
+        let set = status.gtid_set.as_ref();
+        status.behind_executed =
+            facts.executed.as_ref().zip(set).map(|(executed, set)| executed.subtract(set).count());
+        status.ahead_of_purged =
+            facts.purged.as_ref().zip(set).map(|(purged, set)| set.subtract(purged).count());
+        status.history_unverified = facts.history_unverified;
+        let trouble = halt.map(|halt| halt.code).or(self.sink_trouble).or(facts.trouble);
+        status.trouble = trouble.map(Code::as_str);
+    }
+
+    fn record(&self, unix: Duration) {
+        let (now, told) = (&self.status, &self.told);
+        for (counter, now, told) in [
+            (Counter::Bytes, now.bytes, told.bytes),
+            (Counter::Events, now.events, told.events),
+            (Counter::RowEvents, now.row_events, told.row_events),
+            (Counter::Transactions, now.transactions, told.transactions),
+            (Counter::Batches, now.batches, told.batches),
+            (Counter::SinkFailures, now.sink_failures, told.sink_failures),
+            (Counter::Reconnects, now.reconnects, told.reconnects),
+            (Counter::Dials, now.dials, told.dials),
+        ] {
+            if now > told {
+                self.recorder.count(counter, now - told);
+            }
+        }
+        let lag_ms = now.committed_at_unix_us.map(|at| lag_ms(unix, at));
+        for (gauge, value, unit) in [
+            (Gauge::LagSeconds, lag_ms, 1e-3),
+            (Gauge::RetainedBytes, Some(now.retained_bytes), 1.0),
+            (Gauge::BehindExecuted, now.behind_executed, 1.0),
+            (Gauge::AheadOfPurged, now.ahead_of_purged, 1.0),
+        ] {
+            if let Some(value) = value {
+                #[allow(clippy::cast_precision_loss, reason = "a gauge is an approximation")]
+                self.recorder.gauge(gauge, value as f64 * unit);
+            }
+        }
+    }
+}
+
+/// Whose status it is.
+pub(super) struct Of<'a> {
+    pub(super) replica: &'a Replica,
+    pub(super) delivery: &'a Delivery,
+    pub(super) halt: Option<&'a Halt>,
+}
