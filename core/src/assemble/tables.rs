@@ -63,7 +63,13 @@ impl Tables {
             return Ok(());
         }
         let (schema, table) = names.text();
-        let version = self.maps.open(body).map_err(|e| errors::of_table_map(&e, &schema, &table))?;
+        let captured = &self.captured;
+        let version = self
+            .maps
+            .open_with(body, |version| {
+                version.leave_out(|column| captured.column_captured(&schema, &table, column));
+            })
+            .map_err(|e| errors::of_table_map(&e, &schema, &table))?;
         if !version.names_known() && !self.offline {
             return Err(Halt::new(Code::ColumnNamesMissing).of_table(&schema, &table));
         }

@@ -68,6 +68,7 @@ pub(crate) fn decode<'a>(step: Step, column: &'a Column, bytes: &'a [u8]) -> Res
         }
         Kind::Json => Value::Json(Json::new(bytes)),
         Kind::Geometry => Value::Geometry(Geometry::new(bytes).ok_or(ValueFault::Geometry)?),
+        Kind::LeftOut => Value::Absent,
         Kind::Vector => Value::Vector(Vector::new(bytes).ok_or(ValueFault::Vector)?),
         Kind::OldTime => temporal(Time::from_old_wire(array(bytes)?).map(Value::Time))?,
         Kind::OldDateTime => temporal(DateTime::from_old_wire(array(bytes)?).map(Value::DateTime))?,

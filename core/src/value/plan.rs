@@ -34,24 +34,42 @@ pub(crate) enum Kind {
     U64,
     Float,
     Double,
-    Decimal { precision: u8, scale: u8 },
-    Bit { bits: u8 },
+    Decimal {
+        precision: u8,
+        scale: u8,
+    },
+    Bit {
+        bits: u8,
+    },
     Year,
     Date,
-    Time { fsp: u8 },
-    DateTime { fsp: u8 },
-    Timestamp { fsp: u8 },
+    Time {
+        fsp: u8,
+    },
+    DateTime {
+        fsp: u8,
+    },
+    Timestamp {
+        fsp: u8,
+    },
     OldTime,
     OldDateTime,
     OldTimestamp,
-    Text { collation: Option<u16>, charset: Option<Charset> },
-    Binary { pad_to: u16 },
+    Text {
+        collation: Option<u16>,
+        charset: Option<Charset>,
+    },
+    Binary {
+        pad_to: u16,
+    },
     Blob,
     Enum,
     Set,
     Json,
     Geometry,
     Vector,
+    /// Stepped over and never shown: the column is left out of the captured set.
+    LeftOut,
 }
 
 /// Columns that lie together when nothing is NULL: a run without lengths, then one with a length.
@@ -108,6 +126,13 @@ impl Plan {
         let steps: Box<[Step]> = columns.iter().map(|c| step(&c.column_type)).collect();
         let runs = runs(&steps);
         Self { steps, runs }
+    }
+
+    /// The column's values are stepped over from here on.
+    pub(crate) fn leave_out(&mut self, column: usize) {
+        if let Some(step) = self.steps.get_mut(column) {
+            step.kind = Kind::LeftOut;
+        }
     }
 
     /// Steps over the values of a row that has every column and no NULL; `None` if they do not fit.

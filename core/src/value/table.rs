@@ -398,6 +398,22 @@ impl TableVersion {
         self.generated_invisible_primary_key
     }
 
+    /// Leaves the columns out of which `captured` says no: their values read as
+    /// [`super::Value::Absent`] and are never decoded.
+    pub fn leave_out(&mut self, captured: impl Fn(&str) -> bool) {
+        for (index, column) in self.columns.iter().enumerate() {
+            if !captured(&column.name) {
+                self.plan.leave_out(index);
+            }
+        }
+    }
+
+    /// Whether this column is left out.
+    #[must_use]
+    pub fn is_left_out(&self, column: usize) -> bool {
+        self.plan.steps.get(column).is_some_and(|step| step.kind == super::plan::Kind::LeftOut)
+    }
+
     pub(crate) const fn plan(&self) -> &Plan {
         &self.plan
     }

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::walk::Span;
-use crate::value::{Column, Step, TableVersion, Value, ValueError, ValueFault, decode};
+use crate::value::{Column, Kind, Step, TableVersion, Value, ValueError, ValueFault, decode};
 
 /// One row image. Values are decoded when asked for.
 #[derive(Clone, Copy)]
@@ -87,13 +87,13 @@ impl<'a> Row<'a> {
     /// Whether the column is in this image at all (it may be NULL then).
     #[must_use]
     pub fn is_present(self, index: usize) -> bool {
-        self.spans.get(index).is_some_and(|span| *span != Span::ABSENT)
+        self.spans.get(index).is_some_and(|span| *span != Span::ABSENT) && !self.table.is_left_out(index)
     }
 
     /// Whether the column is NULL. An absent one is not.
     #[must_use]
     pub fn is_null(self, index: usize) -> bool {
-        self.spans.get(index) == Some(&Span::NULL)
+        self.spans.get(index) == Some(&Span::NULL) && !self.table.is_left_out(index)
     }
 
     #[inline]
@@ -106,7 +106,7 @@ impl<'a> Row<'a> {
     fn value(self, span: Span, step: Step, column: &'a Column) -> Result<Value<'a>, ValueFault> {
         match self.span(span) {
             Some(bytes) => decode(step, column, bytes),
-            None if span == Span::ABSENT => Ok(Value::Absent),
+            None if span == Span::ABSENT || step.kind == Kind::LeftOut => Ok(Value::Absent),
             None => Ok(Value::Null),
         }
     }

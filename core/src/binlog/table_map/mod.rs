@@ -148,11 +148,23 @@ impl TableMaps {
     /// # Errors
     /// As [`parse_table_map`]; nothing is opened then.
     pub fn open(&mut self, body: &[u8]) -> Result<Arc<TableVersion>, TableMapError> {
+        self.open_with(body, |_| {})
+    }
+
+    /// As [`TableMaps::open`]; a version that is new is handed to `adapt` first.
+    ///
+    /// # Errors
+    /// As [`parse_table_map`]; nothing is opened then.
+    pub fn open_with(
+        &mut self,
+        body: &[u8],
+        adapt: impl FnOnce(&mut TableVersion),
+    ) -> Result<Arc<TableVersion>, TableMapError> {
         let head = TableMapHead::parse(body)?;
         let description = body.get(HEAD_LEN.saturating_sub(2)..).unwrap_or_default();
         let version = match self.remembered.get(&head.table_id) {
             Some(known) if *known.description == *description => Arc::clone(&known.version),
-            Some(_) | None => self.learn(head.table_id, description, body)?,
+            Some(_) | None => self.learn(head.table_id, description, body, adapt)?,
         };
         if let Some((_, open)) = self.open.iter_mut().find(|(id, _)| *id == head.table_id) {
             *open = Arc::clone(&version);
@@ -186,11 +198,16 @@ impl TableMaps {
         table_id: u64,
         description: &[u8],
         body: &[u8],
+        adapt: impl FnOnce(&mut TableVersion),
     ) -> Result<Arc<TableVersion>, TableMapError> {
         let same = self.remembered.values().find(|known| *known.description == *description);
         let version = match same {
             Some(known) => Arc::clone(&known.version),
-            None => Arc::new(parse_table_map(body)?),
+            None => {
+                let mut version = parse_table_map(body)?;
+                adapt(&mut version);
+                Arc::new(version)
+            }
         };
         self.forget(table_id);
         // Table ids only grow on a server: the smallest is the longest unused, nearly always.
