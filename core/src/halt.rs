@@ -228,6 +228,38 @@ impl fmt::Display for Code {
     }
 }
 
+/// Every code as a page of documentation (Markdown). `HALTS.md` is this text; a test compares them.
+#[must_use]
+pub fn table() -> String {
+    use fmt::Write as _;
+    let mut out = String::from(
+        "# Halts\n\n\
+         Every reason for which Capstan stops. A halt never moves the position: what was not acknowledged comes again.\n\
+         The exit status is that of the command. Generated from the table in the code\n\
+         (`cargo run -q -p capstan-core --example halts > HALTS.md`).\n",
+    );
+    let mut class = None;
+    for code in Code::ALL {
+        if class != Some(code.class()) {
+            class = Some(code.class());
+            let _ = write!(
+                out,
+                "\n## {} (exit {})\n\n| code | stage | what happened | what to do |\n| --- | --- | --- | --- |\n",
+                code.class().as_str(),
+                code.class().exit_status()
+            );
+        }
+        let _ = writeln!(
+            out,
+            "| `{code}` | {} | {} | {} |",
+            code.stage().as_str(),
+            code.meaning(),
+            code.remedy()
+        );
+    }
+    out
+}
+
 /// A place in the log, as far as it is known. Holds names and numbers only, never values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
@@ -417,6 +449,14 @@ mod tests {
             assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{code}");
             assert!(code.meaning().ends_with('.') && code.remedy().len() > 10, "{code}");
         }
+    }
+
+    #[test]
+    fn the_page_of_halts_is_the_table() {
+        assert!(
+            table() == include_str!("../../HALTS.md"),
+            "HALTS.md is out of date: cargo run -q -p capstan-core --example halts > HALTS.md"
+        );
     }
 
     #[test]
