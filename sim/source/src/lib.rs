@@ -18,4 +18,9 @@
 )]
 
 pub mod event;
+pub mod group;
 mod put;
+pub mod server;
+
+pub use group::Group;
+pub use server::Server;

@@ -218,7 +218,6 @@ pub(crate) fn seal(event: &mut Vec<u8>, crc32: bool) {
 }
 
 /// Gives an event without a sum its place in the log.
-#[allow(dead_code, reason = "used by the servers")]
 pub(crate) fn place(event: &mut [u8], log_pos: u32) {
     event[13..17].copy_from_slice(&log_pos.to_le_bytes());
 }

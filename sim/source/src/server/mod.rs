@@ -1,0 +1,178 @@
+//! One simulated server: its binlog files, its GTID sets, its sessions.
+
+mod answers;
+mod dump;
+mod log;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+pub use log::File;
+pub use session::SessionId;
+
+use self::session::Session;
+use crate::group::Group;
+use capstan_core::gtid::{GtidSet, Uuid};
+
+/// A simulated server. Times are microseconds from any origin.
+#[derive(Debug)]
+pub struct Server {
+    /// `server_uuid`.
+    pub uuid: Uuid,
+    /// `server_id`.
+    pub server_id: u32,
+    /// As the greeting says it.
+    pub version: String,
+    /// Global variables by lower-case name.
+    pub variables: BTreeMap<String, String>,
+    /// `binlog_checksum` of the files written from now on.
+    pub crc32: bool,
+    /// Tables under cascades that the log does not hold.
+    pub cascades: Vec<(String, String)>,
+    /// Whether it replicates from another server.
+    pub is_replica: bool,
+    /// `binlog-do-db` and `binlog-ignore-db`.
+    pub filters: (String, String),
+    /// The only account's password.
+    pub password: Vec<u8>,
+    /// What every greeting is replaced by: number and text.
+    pub refuses: Option<(u16, String)>,
+    files: Vec<File>,
+    executed: GtidSet,
+    purged: GtidSet,
+    sessions: BTreeMap<SessionId, Session>,
+    next_session: u32,
+}
+
+impl Server {
+    /// A server with the settings that are asked for, and an empty log.
+    #[must_use]
+    pub fn new(uuid: Uuid, server_id: u32, version: &str) -> Self {
+        let variables = [
+            ("binlog_format", "ROW"),
+            ("binlog_row_image", "FULL"),
+            ("binlog_row_metadata", "FULL"),
+            ("binlog_row_value_options", ""),
+            ("gtid_mode", "ON"),
+            ("innodb_native_foreign_keys", "OFF"),
+            ("innodb_read_only", "OFF"),
+            ("log_bin", "ON"),
+            ("log_replica_updates", "ON"),
+            ("log_slave_updates", "ON"),
+            ("lower_case_table_names", "0"),
+        ];
+        Self {
+            uuid,
+            server_id,
+            version: version.into(),
+            variables: variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+            crc32: true,
+            cascades: Vec::new(),
+            is_replica: false,
+            filters: (String::new(), String::new()),
+            password: b"secret".to_vec(),
+            refuses: None,
+            files: vec![File::first(version, true)],
+            executed: GtidSet::new(),
+            purged: GtidSet::new(),
+            sessions: BTreeMap::new(),
+            next_session: 1,
+        }
+    }
+
+    /// Sets a global variable.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.variables.insert(name.into(), value.into());
+    }
+
+    /// `gtid_executed`.
+    #[must_use]
+    pub const fn executed(&self) -> &GtidSet {
+        &self.executed
+    }
+
+    /// `gtid_purged`.
+    #[must_use]
+    pub const fn purged(&self) -> &GtidSet {
+        &self.purged
+    }
+
+    /// Its binlog files, the one being written last.
+    #[must_use]
+    pub fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// Commits a group: it is in the log and executed.
+    pub fn append(&mut self, group: &Arc<Group>) {
+        if let Some(gtid) = group.gtid() {
+            self.executed.add(gtid);
+        }
+        if let Some(file) = self.files.last_mut() {
+            file.push(group);
+        }
+    }
+
+    /// `FLUSH BINARY LOGS`: the next file.
+    pub fn rotate(&mut self) {
+        let next = File::after(self.files.last(), &self.version, self.crc32, &self.executed, 0);
+        if let Some(file) = self.files.last_mut() {
+            file.rotate_to(&next);
+        }
+        self.files.push(next);
+    }
+
+    /// Shuts down or dies, and starts again: every session ends, a new file begins.
+    pub fn restart(&mut self, clean: bool, created: u32) {
+        self.sessions.clear();
+        let next = File::after(self.files.last(), &self.version, self.crc32, &self.executed, created);
+        if let Some(file) = self.files.last_mut()
+            && clean
+        {
+            file.stop();
+        }
+        self.files.push(next);
+    }
+
+    /// Drops the oldest files but the last `keep` of them.
+    pub fn purge(&mut self, keep: usize) {
+        let drop = self.files.len().saturating_sub(keep.max(1));
+        for file in self.files.drain(..drop) {
+            self.purged = self.purged.union(file.gtids());
+        }
+    }
+
+    /// Drops the newest groups of the log, from the first for which `lost` says so: what a dead server
+    /// had and its successor never got.
+    pub fn lose(&mut self, lost: impl Fn(&Group) -> bool) {
+        for file in &mut self.files {
+            for gtid in file.lose(&lost) {
+                self.executed = self.executed.subtract(&GtidSet::from(gtid));
+            }
+        }
+    }
+
+    /// `RESET BINARY LOGS AND GTIDS`.
+    pub fn reset(&mut self) {
+        self.files = vec![File::first(&self.version, self.crc32)];
+        self.executed = GtidSet::new();
+        self.purged = GtidSet::new();
+        self.sessions.clear();
+    }
+
+    /// `SET GLOBAL gtid_purged` on an empty server, as a restored backup does.
+    pub fn seed(&mut self, set: &GtidSet) {
+        self.executed = self.executed.union(set);
+        self.purged = self.purged.union(set);
+        self.files = vec![File::after(None, &self.version, self.crc32, &self.executed, 0)];
+    }
+
+    /// Replaces its files by these, as captured from a real server.
+    pub fn with_files(mut self, files: Vec<File>) -> Self {
+        self.executed = files.iter().fold(GtidSet::new(), |set, file| set.union(file.gtids()));
+        self.files = files;
+        self
+    }
+}

@@ -1,0 +1,419 @@
+//! One connection of a client: greeting, authentication, commands, the dump.
+
+use std::collections::VecDeque;
+
+use bytes::BytesMut;
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    Server,
+    answers::{self, Settings},
+    dump::{self, Dump},
+};
+use crate::{event::CHECKSUM_LEN, put, put::Take};
+use capstan_core::gtid::GtidSet;
+
+/// Names a session of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u32);
+
+/// What is done to the next event of a dump on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// A bit of its body is turned over.
+    Flip,
+    /// It ends early, and the link with it.
+    Cut,
+    /// An event of a type nobody knows stands before it, with or without the ignorable flag.
+    Unknown {
+        /// `LOG_EVENT_IGNORABLE_F`.
+        ignorable: bool,
+    },
+    /// An artificial ROTATE to the present file stands before it.
+    Rotate,
+    /// A heartbeat stands before it.
+    Heartbeat,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    state: State,
+    /// Packets to send, framed.
+    out: VecDeque<u8>,
+    input: BytesMut,
+    deprecate_eof: bool,
+    settings: Settings,
+    registered: bool,
+    closing: bool,
+    damage: Option<Damage>,
+    /// The sequence id of the next packet of ours.
+    sequence: u8,
+}
+
+#[derive(Debug)]
+enum State {
+    Login,
+    Commands,
+    Dumping(Box<Dump>),
+}
+
+const NONCE: &[u8; 20] = b"!capstan/fake/nonce!";
+const PACKET_MAX: usize = 0xff_ffff;
+
+impl Server {
+    /// Takes a connection; the greeting is ready to be pulled.
+    pub fn connect(&mut self) -> SessionId {
+        let id = SessionId(self.next_session);
+        self.next_session += 1;
+        let mut session = Session {
+            state: State::Login,
+            out: VecDeque::new(),
+            input: BytesMut::new(),
+            deprecate_eof: false,
+            settings: Settings::default(),
+            registered: false,
+            closing: false,
+            damage: None,
+            sequence: 0,
+        };
+        match &self.refuses {
+            Some((number, text)) => {
+                session.send(&answers::error(*number, text, false));
+                session.closing = true;
+            }
+            None => session.send(&greeting(&self.version, id)),
+        }
+        self.sessions.insert(id, session);
+        id
+    }
+
+    /// Takes bytes of the client.
+    pub fn receive(&mut self, id: SessionId, bytes: &[u8], now: u64) {
+        let Some(mut session) = self.sessions.remove(&id) else { return };
+        session.input.extend_from_slice(bytes);
+        while let Some(payload) = session.next_payload() {
+            if session.closing {
+                break;
+            }
+            self.on_payload(&mut session, &payload, now);
+        }
+        self.sessions.insert(id, session);
+    }
+
+    /// At most `max` bytes for the client: what the client leaves unread is not even made.
+    pub fn pull(&mut self, id: SessionId, max: usize, now: u64) -> Vec<u8> {
+        let Some(session) = self.sessions.get_mut(&id) else { return Vec::new() };
+        while session.out.len() < max && !session.closing {
+            let State::Dumping(dump) = &mut session.state else { break };
+            let Some(event) = dump.next(&self.files) else { break };
+            dump.last_sent = now;
+            session.send_event(event, &self.files);
+        }
+        let n = max.min(session.out.len());
+        session.out.drain(..n).collect()
+    }
+
+    /// Whether there is something to pull.
+    pub fn has_output(&mut self, id: SessionId) -> bool {
+        let Some(session) = self.sessions.get_mut(&id) else { return false };
+        if !session.out.is_empty() {
+            return true;
+        }
+        if session.closing {
+            return false;
+        }
+        let State::Dumping(dump) = &mut session.state else { return false };
+        let Some(event) = dump.next(&self.files) else { return false };
+        session.send_event(event, &self.files);
+        true
+    }
+
+    /// Whether the server has closed the connection; what was sent before can still be pulled.
+    #[must_use]
+    pub fn is_closed(&self, id: SessionId) -> bool {
+        self.sessions.get(&id).is_none_or(|session| session.closing && session.out.is_empty())
+    }
+
+    /// Whether the session is inside its dump.
+    #[must_use]
+    pub fn is_dumping(&self, id: SessionId) -> bool {
+        self.sessions.get(&id).is_some_and(|session| matches!(session.state, State::Dumping(_)))
+    }
+
+    /// Whether its dump is inside a group.
+    #[must_use]
+    pub fn is_in_group(&self, id: SessionId) -> bool {
+        self.sessions.get(&id).is_some_and(|s| matches!(&s.state, State::Dumping(dump) if dump.in_group()))
+    }
+
+    /// When the session's next heartbeat is due.
+    #[must_use]
+    pub fn heartbeat_at(&self, id: SessionId) -> Option<u64> {
+        let session = self.sessions.get(&id)?;
+        match &session.state {
+            State::Dumping(dump) if dump.heartbeat_every > 0 && !session.closing => {
+                Some(dump.last_sent + dump.heartbeat_every)
+            }
+            State::Dumping(_) | State::Login | State::Commands => None,
+        }
+    }
+
+    /// Sends the heartbeat that is due.
+    pub fn tick(&mut self, id: SessionId, now: u64) {
+        if self.heartbeat_at(id).is_none_or(|at| at > now) {
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let State::Dumping(dump) = &mut session.state else { return };
+        dump.last_sent = now;
+        // With anything unsent the thread hangs in its write and is silent.
+        if session.out.is_empty()
+            && let Some(event) = dump.heartbeat_now(&self.files)
+        {
+            session.send_event(event, &self.files);
+        }
+    }
+
+    /// The client is gone.
+    pub fn close(&mut self, id: SessionId) {
+        self.sessions.remove(&id);
+    }
+
+    /// Ends a session with an error, as KILL and shutdown do.
+    pub fn kill(&mut self, id: SessionId, number: u16, text: &str) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.send(&answers::error(number, text, true));
+            session.closing = true;
+        }
+    }
+
+    /// Damages the next event of a dump.
+    pub fn damage(&mut self, id: SessionId, damage: Damage) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.damage = Some(damage);
+        }
+    }
+
+    /// Whether the damage asked for has been done.
+    #[must_use]
+    pub fn is_damaged(&self, id: SessionId) -> bool {
+        self.sessions.get(&id).is_none_or(|session| session.damage.is_none())
+    }
+
+    fn on_payload(&mut self, session: &mut Session, payload: &[u8], now: u64) {
+        match session.state {
+            State::Login => self.on_login(session, payload),
+            State::Commands => self.on_command(session, payload, now),
+            // A client that speaks inside a dump wants out.
+            State::Dumping(_) => session.closing = true,
+        }
+    }
+
+    fn on_login(&self, session: &mut Session, payload: &[u8]) {
+        let scramble = (|| {
+            let mut take = Take(payload);
+            let capabilities = take.int(4)?;
+            take.bytes(28)?;
+            take.nul_terminated()?;
+            let len = take.u8()?;
+            Some((capabilities, take.bytes(usize::from(len))?))
+        })();
+        let Some((capabilities, scramble)) = scramble else {
+            session.closing = true;
+            return;
+        };
+        session.deprecate_eof = capabilities >> 24 & 1 == 1;
+        if scramble != caching_sha2(&self.password) {
+            session.send(&answers::error(1045, "Access denied for user", true));
+            session.closing = true;
+            return;
+        }
+        // The fast path: the account is in the server's cache.
+        session.send(&[0x01, 0x03]);
+        session.send(&answers::ok(0));
+        session.state = State::Commands;
+    }
+
+    fn on_command(&mut self, session: &mut Session, payload: &[u8], now: u64) {
+        let Some((command, rest)) = payload.split_first() else { return };
+        match command {
+            0x01 => session.closing = true,
+            0x03 => {
+                let sql = String::from_utf8_lossy(rest);
+                let answer = self.answer(&sql, &mut session.settings);
+                for payload in answers::payloads(answer, session.deprecate_eof) {
+                    session.send(&payload);
+                }
+            }
+            0x0e => session.send(&answers::ok(0)),
+            0x15 => {
+                session.registered = true;
+                session.send(&answers::ok(0));
+            }
+            0x1e => self.on_dump(session, rest, now),
+            _ => session.send(&answers::error(1047, "Unknown command", true)),
+        }
+    }
+
+    fn on_dump(&mut self, session: &mut Session, rest: &[u8], now: u64) {
+        let asked = (|| {
+            let mut take = Take(rest);
+            let flags = take.int(2)?;
+            take.int(4)?;
+            let name = take.int(4)? as usize;
+            take.bytes(name)?;
+            take.int(8)?;
+            let len = take.int(4)? as usize;
+            Some((flags, GtidSet::decode(take.bytes(len)?).ok()?))
+        })();
+        let Some((flags, has)) = asked else {
+            session.send(&answers::error(1773, "Malformed GTID set specification", true));
+            return;
+        };
+        // `kill_zombie_dump_threads`: one dump per replica.
+        for other in self.sessions.values_mut() {
+            let same = other.settings.replica_uuid == session.settings.replica_uuid;
+            if same && matches!(other.state, State::Dumping(_)) && !other.closing {
+                other.send(&answers::error(dump::REPLACED.0, dump::REPLACED.1, true));
+                other.closing = true;
+            }
+        }
+        let negotiated = session.settings.checksum;
+        let opened = match negotiated {
+            None if self.crc32 => Err(dump::CHECKSUM),
+            negotiated => {
+                let crc32 = negotiated.unwrap_or(false);
+                Dump::open(self, has, flags & 2 != 0, session.settings.heartbeat_us, crc32, now)
+            }
+        };
+        match opened {
+            Ok(dump) => session.state = State::Dumping(Box::new(dump)),
+            Err((number, text)) => {
+                session.send(&answers::error(number, text, true));
+                session.closing = true;
+            }
+        }
+    }
+}
+
+impl Session {
+    fn send(&mut self, payload: &[u8]) {
+        let mut rest = payload;
+        loop {
+            let (body, after) = rest.split_at(rest.len().min(PACKET_MAX));
+            let mut header = Vec::with_capacity(4);
+            put::int(&mut header, body.len() as u64, 3);
+            header.push(self.sequence);
+            self.sequence = self.sequence.wrapping_add(1);
+            self.out.extend(header);
+            self.out.extend(body);
+            rest = after;
+            if body.len() < PACKET_MAX {
+                return;
+            }
+        }
+    }
+
+    fn send_event(&mut self, mut event: Vec<u8>, files: &[super::File]) {
+        let crc32 = matches!(&self.state, State::Dumping(dump) if dump.carries_sums());
+        match self.damage {
+            None => {}
+            Some(Damage::Flip) => {
+                // Not in the header, whose fields the core looks at first.
+                let at = event.len() - 1 - usize::from(crc32) * CHECKSUM_LEN;
+                if crc32 && at >= crate::event::HEADER_LEN {
+                    event[at] ^= 0x10;
+                    self.damage = None;
+                }
+            }
+            Some(Damage::Cut) => {
+                self.damage = None;
+                let mut packet = VecDeque::new();
+                core::mem::swap(&mut packet, &mut self.out);
+                self.send_plain(&event);
+                let half = self.out.len() / 2;
+                self.out.truncate(half);
+                packet.append(&mut self.out);
+                self.out = packet;
+                self.closing = true;
+                return;
+            }
+            Some(Damage::Unknown { ignorable }) => {
+                self.damage = None;
+                let body = crate::event::Body::Other { code: 99, bytes: vec![1, 2, 3] };
+                let flag = if ignorable { crate::event::IGNORABLE } else { 0 };
+                let unknown = crate::event::Event::of(1, 1, body).flagged(flag).encode(crc32);
+                self.send_plain(&unknown);
+            }
+            Some(Damage::Rotate) => {
+                self.damage = None;
+                if let State::Dumping(dump) = &self.state {
+                    let rotate = dump.artificial_rotate();
+                    self.send_plain(&rotate);
+                }
+            }
+            Some(Damage::Heartbeat) => {
+                self.damage = None;
+                if let State::Dumping(dump) = &mut self.state
+                    && let Some(heartbeat) = dump.heartbeat_now(files)
+                {
+                    self.send_plain(&heartbeat);
+                }
+            }
+        }
+        self.send_plain(&event);
+    }
+
+    fn send_plain(&mut self, event: &[u8]) {
+        let mut payload = Vec::with_capacity(event.len() + 1);
+        payload.push(0);
+        payload.extend_from_slice(event);
+        self.send(&payload);
+    }
+
+    /// The next whole payload of the client; commands of 16 MiB are none of a replica's.
+    fn next_payload(&mut self) -> Option<Vec<u8>> {
+        let header = self.input.get(..4)?;
+        let len = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
+        let sequence = header[3];
+        if self.input.len() < 4 + len {
+            return None;
+        }
+        let packet = self.input.split_to(4 + len);
+        self.sequence = sequence.wrapping_add(1);
+        Some(packet[4..].to_vec())
+    }
+}
+
+/// `Protocol::HandshakeV10`.
+fn greeting(version: &str, id: SessionId) -> Vec<u8> {
+    // PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_ATTRS, PLUGIN_AUTH_LENENC, DEPRECATE_EOF.
+    let capabilities: u32 = 1 | 1 << 9 | 1 << 15 | 1 << 19 | 1 << 20 | 1 << 21 | 1 << 24;
+    let mut out = vec![10];
+    out.extend_from_slice(version.as_bytes());
+    out.push(0);
+    put::int(&mut out, u64::from(id.0), 4);
+    out.extend_from_slice(&NONCE[..8]);
+    out.push(0);
+    put::int(&mut out, u64::from(capabilities & 0xffff), 2);
+    out.push(255);
+    put::int(&mut out, 2, 2);
+    put::int(&mut out, u64::from(capabilities >> 16), 2);
+    out.push(21);
+    out.extend_from_slice(&[0; 10]);
+    out.extend_from_slice(&NONCE[8..]);
+    out.push(0);
+    out.extend_from_slice(b"caching_sha2_password\0");
+    out
+}
+
+/// SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce).
+fn caching_sha2(password: &[u8]) -> Vec<u8> {
+    if password.is_empty() {
+        return Vec::new();
+    }
+    let once = Sha256::digest(password);
+    let twice = Sha256::digest(once);
+    let mask = Sha256::new().chain_update(twice).chain_update(NONCE).finalize();
+    once.iter().zip(mask).map(|(a, b)| a ^ b).collect()
+}
