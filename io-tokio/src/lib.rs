@@ -3,11 +3,18 @@
 
 mod builder;
 pub mod checkpoint;
+mod decision;
 mod driver;
 mod fault;
+#[cfg(any(feature = "checkpoint-file", feature = "jsonl"))]
+mod io_failure;
+#[cfg(feature = "jsonl")]
+pub mod jsonl;
 pub mod metrics;
 pub mod net;
 pub mod source;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 mod status;
 pub mod tls;
 
@@ -28,6 +35,7 @@ pub use capstan_core::{
 pub use crate::{
     builder::{Builder, Replica, SERVER_ID_RANGE, Stopped},
     checkpoint::{BlockingCheckpointStore, CheckpointStore},
+    decision::{Decision, Stored},
     source::{KeySetting, Source, SslMode, SslSettings},
     status::{Handle, Status},
 };

@@ -25,7 +25,7 @@ mod value;
 
 pub use line::{SnapshotLine, TransactionLine, write_change, write_progress, write_schema_change};
 pub use schema_change::{SchemaChangeText, kind_name, rows_effect_name};
-pub use value::{write_image, write_value};
+pub use value::{write_image, write_time, write_value};
 
 /// How integers of 64 bits are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

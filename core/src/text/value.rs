@@ -6,8 +6,14 @@ use alloc::vec::Vec;
 use core::fmt::{Display, Write as _};
 
 use super::{Bigint, TextOptions};
+use crate::time::SourceTime;
 use crate::value::json::{escape, number, temporal};
 use crate::value::{Column, ColumnType, Enum, NotText, Set, Text, Value, ValueError, ValueFault};
+
+/// Appends a moment of the source as `YYYY-MM-DDThh:mm:ss.ffffffZ` (RFC 3339), without quotes.
+pub fn write_time(out: &mut String, at: SourceTime) {
+    temporal::rfc3339(out, at);
+}
 
 /// Appends `{"column":value,…}`, without the columns that are absent.
 ///

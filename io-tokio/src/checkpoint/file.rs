@@ -2,14 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use capstan_core::deliver::{Expected, Position, SinkError, SinkResultExt as _};
+use capstan_core::deliver::{Expected, Position, SinkError};
 
 use super::{
     BlockingCheckpointStore,
+    decisions::record,
     lock::{Lock, unusable},
     replace::replace,
 };
-use crate::halt::{Code, Halt};
+use crate::{
+    decision::{Decision, Stored},
+    halt::Halt,
+    io_failure::{reading, writing},
+};
 
 /// A position in a file that is replaced as a whole: written beside, synced, renamed, folder synced.
 ///
@@ -47,19 +52,24 @@ impl BlockingCheckpointStore for FileCheckpoint {
         expected.check(read(&self.path)?.as_ref())?;
         let mut text = position.encode();
         text.push('\n');
-        replace(&self.path, text.as_bytes()).map_err(|error| failed(&error).caused_by(error))
+        replace(&self.path, text.as_bytes(), true).map_err(|error| writing("checkpoint", error))
     }
 }
 
-/// A failed write. The rename may or may not have happened, so its outcome is unknown.
-fn failed(error: &std::io::Error) -> SinkError {
-    use std::io::ErrorKind as Kind;
-    match error.kind() {
-        Kind::StorageFull | Kind::QuotaExceeded => SinkError::halt(Code::TargetFull, "checkpoint"),
-        Kind::PermissionDenied | Kind::ReadOnlyFilesystem | Kind::NotFound => {
-            SinkError::halt(Code::PositionWriteFailed, "checkpoint")
-        }
-        _ => SinkError::new(capstan_core::deliver::FailureClass::Unknown, "checkpoint", None),
+impl Stored for FileCheckpoint {
+    fn stored(&mut self) -> Result<Option<Position>, SinkError> {
+        self.load()
+    }
+
+    fn decide(
+        &mut self,
+        expected: &Expected,
+        position: &Position,
+        decision: &Decision,
+    ) -> Result<(), SinkError> {
+        expected.check(self.load()?.as_ref())?;
+        record(&self.path, decision, expected.position(), position)?;
+        self.store(expected, position)
     }
 }
 
@@ -67,10 +77,6 @@ fn read(path: &Path) -> Result<Option<Position>, SinkError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(Position::decode(text.trim_end())?)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        // Not UTF-8: no position of ours.
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            Err(SinkError::halt(Code::PositionReadFailed, "checkpoint"))
-        }
-        Err(error) => Err(error).transient("checkpoint"),
+        Err(error) => Err(reading("checkpoint", error)),
     }
 }

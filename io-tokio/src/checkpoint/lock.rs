@@ -65,6 +65,7 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// A file that cannot be opened, in words.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the system may report anything")]
 pub(crate) fn unusable(path: &Path, error: &std::io::Error) -> Halt {
     use std::io::ErrorKind as Kind;
     let name = path.display().to_string();

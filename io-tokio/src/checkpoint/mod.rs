@@ -4,6 +4,8 @@
 //! two hands that batch out again: *at least once*. A sink that can hold the position itself, in the same
 //! atomic write as the data, gets *exactly once* and needs no store.
 
+#[cfg(any(feature = "checkpoint-file", feature = "jsonl"))]
+pub(crate) mod decisions;
 #[cfg(feature = "checkpoint-file")]
 mod file;
 #[cfg(any(feature = "checkpoint-file", feature = "sqlite", feature = "jsonl"))]

@@ -216,10 +216,10 @@ impl<'n, N: Net> Driver<'n, N> {
                 Output::Close(replica::Link::Stream, epoch) => self.link.close(epoch),
                 Output::Event(event) => {
                     self.watch.event(&event);
-                    if let Push::Feed(event) = self.delivery.push(event) {
-                        if let Some(feed) = &self.feed {
-                            feed.send(event);
-                        }
+                    if let Push::Feed(event) = self.delivery.push(event)
+                        && let Some(feed) = &self.feed
+                    {
+                        feed.send(event);
                     }
                 }
                 Output::Halt(halt) => self.end = Some(End::Halted(halt)),
@@ -414,14 +414,14 @@ impl<'n, N: Net> Driver<'n, N> {
         let mut slot = Some(state);
         let mut outcome = self.beside(target.apply(&mut slot), T::DROPPABLE).await;
         let mut overdue = self.overdue;
-        if let (Some(Ok(Ok(ack))), Some(store), Some(expected), false) = (&outcome, store, &expected, overdue)
+        if let (Some(Ok(Ok(ack))), Some(store), Some(expected)) = (&outcome, store, &expected)
+            && !overdue
+            && slot.as_ref().is_some_and(|state| self.delivery.check(state, ack).is_ok())
         {
-            if slot.as_ref().is_some_and(|state| self.delivery.check(state, ack).is_ok()) {
-                let droppable = store.droppable();
-                let stored = self.beside(store.store(expected, ack.position()), droppable).await;
-                overdue = self.overdue;
-                outcome = with_stored(outcome, stored);
-            }
+            let droppable = store.droppable();
+            let stored = self.beside(store.store(expected, ack.position()), droppable).await;
+            overdue = self.overdue;
+            outcome = with_stored(outcome, stored);
         }
         self.feed = None;
         self.settle(slot, outcome, overdue, began);

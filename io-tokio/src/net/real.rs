@@ -83,11 +83,7 @@ impl Net for TokioNet {
                 }
                 Ok(Err(error)) => {
                     tracing::debug!(%address, kind = ?error.kind(), "the dial failed");
-                    last = match error.kind() {
-                        io::ErrorKind::ConnectionRefused => LostReason::Refused,
-                        io::ErrorKind::TimedOut => LostReason::DialTimeout,
-                        _ => LostReason::Reset,
-                    };
+                    last = reason(error.kind());
                 }
                 Err(_) => {
                     tracing::debug!(%address, "the dial took too long");
@@ -120,6 +116,15 @@ impl Net for TokioNet {
 
     async fn sleep_until(&self, at: Now) {
         tokio::time::sleep(at.since(self.now())).await;
+    }
+}
+
+#[allow(clippy::wildcard_enum_match_arm, reason = "the system may report anything")]
+fn reason(kind: io::ErrorKind) -> LostReason {
+    match kind {
+        io::ErrorKind::ConnectionRefused => LostReason::Refused,
+        io::ErrorKind::TimedOut => LostReason::DialTimeout,
+        _ => LostReason::Reset,
     }
 }
 

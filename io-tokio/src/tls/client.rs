@@ -84,6 +84,7 @@ impl Tls {
 
 /// What a failed handshake is called. A certificate that is refused now is refused the next time too,
 /// so those halt; the rest may be a proxy or a server in mid-restart.
+#[allow(clippy::wildcard_enum_match_arm, reason = "a kind that is not known is not trusted")]
 fn reason(error: &Error) -> LostReason {
     let Error::InvalidCertificate(why) = error else { return LostReason::TlsFailed };
     match why {

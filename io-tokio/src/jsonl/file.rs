@@ -1,0 +1,252 @@
+//! JSON lines in a file that holds every transaction once.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use capstan_core::{
+    deliver::{Ack, BlockingBatch, BlockingSink, Expected, Position, SinkError},
+    halt::{Code, Detail, Halt},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{JsonOptions, gather::Gather};
+use crate::{
+    checkpoint::{
+        decisions,
+        lock::{Lock, beside, unusable},
+        replace::replace,
+    },
+    decision::{Decision, Stored},
+    fault::fault_point,
+    io_failure::{reading, writing},
+};
+
+/// The newest format of the record.
+const FORMAT: u64 = 1;
+
+/// Appends lines to a file, and keeps the position and the length it covers in one record beside it.
+///
+/// For each batch: the lines are written and synced, then the record `PATH.position` (position and length
+/// together) is replaced as a whole. At open the file is cut to the recorded length. So after a crash at
+/// any point the file holds every transaction of the recorded position once, and nothing else: exactly
+/// once, for readers that read up to the recorded length. A reader that follows the very end of the file
+/// may see lines that a crash takes back and the next run writes again.
+///
+/// Beside the file lie `PATH.position`, `PATH.lock` (held while this lives, never removed) and, after a
+/// decision of a person, `PATH.decisions`.
+#[derive(Debug)]
+pub struct JsonFile {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    position: Option<Position>,
+    gather: Gather,
+    options: JsonOptions,
+    _lock: Lock,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    kind: String,
+    format: u64,
+    length: u64,
+}
+
+/// What `PATH.position` says.
+struct Record {
+    length: u64,
+    position: Option<Position>,
+}
+
+impl JsonFile {
+    /// Takes the lock, reads the record, cuts the file to the length it covers.
+    ///
+    /// # Errors
+    /// `checkpoint_in_use`; `config_invalid` where the file cannot be written; `target_of_another_source`
+    /// where a file with content has no record; `position_read_failed` where the record is damaged or the
+    /// file is shorter than it says; `position_format_newer`.
+    pub fn open(path: impl Into<PathBuf>, options: JsonOptions) -> Result<Self, Halt> {
+        let path = path.into();
+        let lock = Lock::take(&path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(|error| unusable(&path, &error))?;
+        let name = || path.display().to_string();
+        let size = file.metadata().map_err(|error| unusable(&path, &error))?.len();
+        let record = read(&path)
+            .map_err(|error| Halt::from(&error).with(Detail::Setting(name(), "has a record that is none")))?;
+        let record = match record {
+            Some(record) => record,
+            None if size > 0 => {
+                let why = "has content, but no record of ours beside it";
+                return Err(Halt::new(Code::TargetOfAnotherSource).with(Detail::Setting(name(), why)));
+            }
+            None => {
+                // Before the first byte: a file with content and no record is somebody else's.
+                write(&path, 0, None, options.sync).map_err(|error| Halt::from(&error))?;
+                Record { length: 0, position: None }
+            }
+        };
+        if size < record.length {
+            let why = "is shorter than what was acknowledged";
+            return Err(Halt::new(Code::PositionReadFailed).with(Detail::Setting(name(), why)));
+        }
+        let Record { length, position } = record;
+        let gather = Gather::new(options);
+        let mut this = Self { path, file, length, position, gather, options, _lock: lock };
+        this.cut().map_err(|error| Halt::from(&error))?;
+        Ok(this)
+    }
+
+    /// Bytes of the file that the position covers.
+    #[must_use]
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Cuts off what the position does not cover.
+    fn cut(&mut self) -> Result<(), SinkError> {
+        self.file
+            .set_len(self.length)
+            .and_then(|()| self.file.seek(SeekFrom::Start(self.length)))
+            .map(|_| ())
+            .map_err(|error| writing("truncate", error))
+    }
+
+    fn reread(&mut self) -> Result<(), SinkError> {
+        let record = read(&self.path)?;
+        let Some(Record { length, position }) = record else {
+            return Err(SinkError::halt(Code::PositionReadFailed, "record"));
+        };
+        if (length, &position) != (self.length, &self.position) {
+            (self.length, self.position) = (length, position);
+            self.cut()?;
+        }
+        Ok(())
+    }
+
+    /// Appends what was gathered and moves the record over it.
+    fn append(&mut self, position: &Position) -> Result<(), SinkError> {
+        let written = self.gather.write_to(&mut self.file).and_then(|length| {
+            if self.options.sync && length > 0 {
+                self.file.sync_data()?;
+            }
+            Ok(length)
+        });
+        let length = match written {
+            Ok(length) => self.length + length,
+            Err(error) => {
+                let error = writing("append", error);
+                // Nothing of it is covered by the record; the next attempt starts at the same place.
+                return self.cut().and(Err(error));
+            }
+        };
+        fault_point!("data_synced");
+        write(&self.path, length, Some(position), self.options.sync)?;
+        fault_point!("after_commit");
+        self.length = length;
+        self.position = Some(position.clone());
+        Ok(())
+    }
+}
+
+impl BlockingSink for JsonFile {
+    fn position(&mut self) -> Result<Option<Position>, SinkError> {
+        self.reread()?;
+        Ok(self.position.clone())
+    }
+
+    fn apply(&mut self, mut batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
+        self.reread()?;
+        batch.expected().check(self.position.as_ref())?;
+        self.gather.take(&mut batch)?;
+        let ack = batch.finish()?;
+        self.gather.progress(ack.position(), false);
+        self.append(ack.position())?;
+        Ok(ack)
+    }
+}
+
+impl Stored for JsonFile {
+    fn stored(&mut self) -> Result<Option<Position>, SinkError> {
+        self.position()
+    }
+
+    fn decide(
+        &mut self,
+        expected: &Expected,
+        position: &Position,
+        decision: &Decision,
+    ) -> Result<(), SinkError> {
+        self.reread()?;
+        expected.check(self.position.as_ref())?;
+        decisions::record(&self.path, decision, expected.position(), position)?;
+        write(&self.path, self.length, Some(position), true)?;
+        self.position = Some(position.clone());
+        Ok(())
+    }
+}
+
+impl Drop for JsonFile {
+    /// The last line is the whole position.
+    fn drop(&mut self) {
+        self.gather.clear();
+        let Some(position) = self.position.clone() else { return };
+        // Another owner's file is left as it is.
+        let ours = matches!(
+            read(&self.path),
+            Ok(Some(record)) if record.length == self.length && record.position.as_ref() == Some(&position)
+        );
+        if ours {
+            self.gather.progress(&position, true);
+            // Nobody is left to be told of a failure, and no line depends on this one.
+            let _ = self.cut().and_then(|()| self.append(&position));
+        }
+    }
+}
+
+fn record_path(path: &Path) -> PathBuf {
+    beside(path, ".position")
+}
+
+fn read(path: &Path) -> Result<Option<Record>, SinkError> {
+    let text = match std::fs::read_to_string(record_path(path)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(reading("record", error)),
+    };
+    let damaged = || SinkError::halt(Code::PositionReadFailed, "record");
+    let (head, rest) = text.split_once('\n').ok_or_else(damaged)?;
+    let head: Head = serde_json::from_str(head).map_err(|_| damaged())?;
+    if head.kind != "jsonl" {
+        return Err(SinkError::halt(Code::TargetOfAnotherSource, "record"));
+    }
+    if head.format > FORMAT {
+        return Err(SinkError::halt(Code::PositionFormatNewer, "record"));
+    }
+    let position = match rest.trim_end() {
+        "" => None,
+        text => Some(Position::decode(text)?),
+    };
+    Ok(Some(Record { length: head.length, position }))
+}
+
+fn write(path: &Path, length: u64, position: Option<&Position>, sync: bool) -> Result<(), SinkError> {
+    let head = Head { kind: "jsonl".to_owned(), format: FORMAT, length };
+    let mut text =
+        serde_json::to_string(&head).map_err(|_| SinkError::halt(Code::PositionWriteFailed, "record"))?;
+    text.push('\n');
+    if let Some(position) = position {
+        position.write(&mut text);
+        text.push('\n');
+    }
+    replace(&record_path(path), text.as_bytes(), sync)
+        .map_err(|error| writing("record", error).or_code(Code::PositionWriteFailed))
+}

@@ -1,0 +1,136 @@
+//! Lines of a batch, held back until it is complete.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, Seek as _, SeekFrom, Write},
+    time::Instant,
+};
+
+use capstan_core::{
+    deliver::{BlockingBatch, BlockingTransaction, BlockingUnit, Item, Position, SchemaChange, SinkError},
+    gtid::GtidSet,
+    text::{SchemaChangeText, TransactionLine, write_progress, write_schema_change},
+};
+
+use super::JsonOptions;
+use crate::io_failure::writing;
+
+/// What a batch prints. Nothing of it is shown before the batch is complete: what was printed cannot be
+/// taken back.
+pub(super) struct Gather {
+    options: JsonOptions,
+    text: String,
+    spill: Option<File>,
+    progress: Progress,
+}
+
+/// When the position was last told, and what it was.
+struct Progress {
+    at: Option<Instant>,
+    told: Option<GtidSet>,
+}
+
+impl fmt::Debug for Gather {
+    // Rule 1: the text holds row values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gather({} bytes, spilled: {})", self.text.len(), self.spill.is_some())
+    }
+}
+
+impl Gather {
+    pub(super) const fn new(options: JsonOptions) -> Self {
+        Self { options, text: String::new(), spill: None, progress: Progress { at: None, told: None } }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.text.shrink_to(self.options.spill_above.saturating_mul(2));
+        self.spill = None;
+    }
+
+    /// Takes the units of a batch, from its first.
+    pub(super) fn take(&mut self, batch: &mut BlockingBatch<'_>) -> Result<(), SinkError> {
+        self.clear();
+        while let Some(unit) = batch.next()? {
+            match unit {
+                BlockingUnit::Transaction(transaction) => self.transaction(transaction)?,
+                BlockingUnit::SchemaChange(change) => {
+                    let gtid = change.gtid.as_ref();
+                    write_schema_change(&mut self.text, gtid, change.committed_at, &text_of(change));
+                }
+                // Told now, at whatever cadence it comes: nothing else tells of it.
+                BlockingUnit::Progress(_) => self.progress.at = None,
+            }
+        }
+        Ok(())
+    }
+
+    fn transaction(&mut self, mut transaction: BlockingTransaction<'_>) -> Result<(), SinkError> {
+        let (gtid, at) = (transaction.gtid().copied(), transaction.committed_at());
+        let mut line = TransactionLine::begin(&mut self.text, gtid.as_ref(), at);
+        let streamed = transaction.is_streamed();
+        while let Some(item) = transaction.next()? {
+            match item {
+                Item::Change(change) => {
+                    let table = change.table;
+                    line.change(&mut self.text, change.before, change.after, self.options.text)
+                        .map_err(|why| SinkError::from(why).of_table(table.schema(), table.table()))?;
+                }
+                Item::SchemaChange(change) => line.schema_change(&mut self.text, &text_of(change)),
+            }
+            if streamed {
+                crate::fault::fault_point!("streamed_change");
+            }
+            self.settle()?;
+        }
+        line.end(&mut self.text);
+        Ok(())
+    }
+
+    /// Moves the text to a temporary file, once there is too much of it.
+    fn settle(&mut self) -> Result<(), SinkError> {
+        if self.text.len() <= self.options.spill_above {
+            return Ok(());
+        }
+        let spilled = (|| {
+            let file = match &mut self.spill {
+                Some(file) => file,
+                None => self.spill.insert(tempfile::tempfile()?),
+            };
+            file.write_all(self.text.as_bytes())
+        })();
+        self.text.clear();
+        spilled.map_err(|error| writing("spill", error))
+    }
+
+    /// Appends the position, if it is time or `now` is said, and it is not what was told last.
+    pub(super) fn progress(&mut self, position: &Position, now: bool) {
+        let told = self.progress.told.as_ref() == Some(position.gtid_set());
+        let due = self.progress.at.is_none_or(|at| at.elapsed() >= self.options.progress_every);
+        if !told && (now || due) {
+            write_progress(&mut self.text, position.gtid_set());
+            self.progress = Progress { at: Some(Instant::now()), told: Some(position.gtid_set().clone()) };
+        }
+    }
+
+    /// Writes everything gathered; gives its length in bytes.
+    pub(super) fn write_to(&mut self, out: &mut impl Write) -> io::Result<u64> {
+        let mut length = self.text.len() as u64;
+        if let Some(file) = &mut self.spill {
+            file.seek(SeekFrom::Start(0))?;
+            length += io::copy(file, out)?;
+        }
+        out.write_all(self.text.as_bytes())?;
+        Ok(length)
+    }
+}
+
+fn text_of(change: &SchemaChange) -> SchemaChangeText<'_> {
+    SchemaChangeText {
+        kind: change.kind,
+        tables: &change.tables,
+        rows: change.rows,
+        statement: &change.statement,
+    }
+}
