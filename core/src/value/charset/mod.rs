@@ -9,6 +9,7 @@ use alloc::string::String;
 
 mod collations;
 mod multi_byte;
+mod multi_byte_tables;
 mod single_byte;
 #[cfg(test)]
 mod tests;

@@ -58,7 +58,7 @@ fn text_is_what_the_server_converts_it_to() {
         (Cp932, "82a08740815f", Some("あ①＼")),
         (Cp932, "80", None),
         (Ujis, "a4a28eb18fb0a1", Some("あｱ丂")),
-        (Ujis, "a1c0", Some("\\")),
+        (Ujis, "a1c08fa2b7", Some("\\~")),
         (Ujis, "ada1", None),
         (Ujis, "fea1", Some("\u{e34e}")),
         (Eucjpms, "ada1a1c08ff4fe", Some("①＼黑")),
