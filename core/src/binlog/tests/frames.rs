@@ -144,14 +144,13 @@ fn on_a_link_the_artificial_rotate_has_the_checksum_of_the_file_before() {
     for event in link(LINK_V2) {
         let length = event.len();
         let event = decoder.decode(event).unwrap();
-        match event.header.event_type {
-            EventType::Rotate => {
-                let rotate = Rotate::decode(&event.body).unwrap();
-                let artificial = event.header.has(flags::ARTIFICIAL);
-                rotates.push((String::from(text(&rotate.file)), rotate.position, artificial, length));
-            }
-            EventType::HeartbeatV2 => heartbeats.push(Heartbeat::decode_v2(&event.body).unwrap()),
-            _ => {}
+        if event.header.event_type == EventType::Rotate {
+            let rotate = Rotate::decode(&event.body).unwrap();
+            let artificial = event.header.has(flags::ARTIFICIAL);
+            rotates.push((String::from(text(&rotate.file)), rotate.position, artificial, length));
+        }
+        if event.header.event_type == EventType::HeartbeatV2 {
+            heartbeats.push(Heartbeat::decode_v2(&event.body).unwrap());
         }
     }
     let rotate = |file: &str, artificial, length| (String::from(file), 4, artificial, length);
