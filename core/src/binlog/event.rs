@@ -32,21 +32,22 @@ impl core::fmt::Debug for Event {
 pub struct EventDecoder {
     checksum: Checksum,
     // A dump thread that sends with algorithm NONE may change the format description and leave the
-    // sum as it was; a file's always holds.
-    from_file: bool,
+    // sum as it was; at the head of a file it always holds. Further ones in a file are those a replica
+    // received and wrote to its relay log.
+    at_head_of_file: bool,
 }
 
 impl EventDecoder {
     /// For a replication link, on which `negotiated` was agreed (`@source_binlog_checksum`).
     #[must_use]
     pub const fn for_link(negotiated: Checksum) -> Self {
-        Self { checksum: negotiated, from_file: false }
+        Self { checksum: negotiated, at_head_of_file: false }
     }
 
     /// For a file, which starts with its format description.
     #[must_use]
     pub const fn for_file() -> Self {
-        Self { checksum: Checksum::Crc32, from_file: true }
+        Self { checksum: Checksum::Crc32, at_head_of_file: true }
     }
 
     /// The algorithm of the next event.
@@ -85,7 +86,7 @@ impl EventDecoder {
         // The dump thread clears `created` when it does not start at the head of the file, and
         // renews the sum only if the file has checksums (`Binlog_sender::send_format_description_event`).
         let may_be_stale = |description: &FormatDescription| {
-            !self.from_file && description.checksum == Checksum::None && description.created == 0
+            !self.at_head_of_file && description.checksum == Checksum::None && description.created == 0
         };
         let description = match (FormatDescription::decode(body), sum) {
             (Ok(description), Ok(_)) => description,
@@ -94,6 +95,7 @@ impl EventDecoder {
             (Err(error), Ok(_)) => return Err(error),
         };
         self.checksum = description.checksum;
+        self.at_head_of_file = false;
         Ok(content.len())
     }
 }

@@ -55,6 +55,7 @@ mod tests {
             ("bin.99999999999999999999999999", "bin.100000000000000000000000000", Some(Less)),
             ("mysql-bin.000009", "binlog.000001", None),
             ("my.bin.000001", "bin.000001", None),
+            ("bin.000001", "log.000002", None),
             ("bin", "bin.000001", None),
             ("bin.", "bin.000001", None),
             ("bin.00000x", "bin.00000x", None),

@@ -100,6 +100,27 @@ fn a_tagged_gtid_from_elsewhere() {
     assert_eq!(event.immediate_server_version, Some(90100));
 }
 
+#[test]
+fn anonymous_groups_are_what_the_servers_tool_prints() {
+    let events: Vec<GtidEvent> = bodies(ANONYMOUS, EventType::AnonymousGtid)
+        .iter()
+        .map(|body| GtidEvent::decode_anonymous(body).unwrap())
+        .collect();
+    assert!(events.iter().all(|event| event.gtid.is_none()));
+    assert_eq!(events.iter().map(|event| event.flags).collect::<Vec<u8>>(), [1, 1, 0]);
+    assert_eq!(
+        events.iter().map(|event| event.original_commit_timestamp.unwrap().0).collect::<Vec<u64>>(),
+        [1_795_964_236_895_939, 1_795_964_236_974_121, 1_795_964_237_006_776]
+    );
+    assert_eq!(
+        events.iter().map(|event| event.transaction_length.unwrap()).collect::<Vec<u64>>(),
+        [176, 195, 276]
+    );
+    // Read as the other kind, it has no number.
+    let body = &bodies(ANONYMOUS, EventType::AnonymousGtid)[0];
+    assert_eq!(GtidEvent::decode(body), Err(DecodeError::Field("gno")));
+}
+
 const UUID: &str = "3e11fa4771ca11e19e33c80aa9429562";
 
 /// A GTID event as each generation of servers wrote it; the body may end between them only.
@@ -310,6 +331,7 @@ fn bodies_cut_at_every_byte() {
                 | EventType::Query
                 | EventType::ExecuteLoadQuery
                 | EventType::Gtid
+                | EventType::AnonymousGtid
                 | EventType::FormatDescription
         )
     };

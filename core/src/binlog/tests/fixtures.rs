@@ -33,6 +33,7 @@ files! {
     IN_USE = "binlog/in-use.binlog";
     PAYLOAD = "binlog/payload.binlog";
     STATEMENTS = "binlog/statements.binlog";
+    ANONYMOUS = "binlog/anonymous.binlog";
 }
 
 /// Events of a link, each behind its length.

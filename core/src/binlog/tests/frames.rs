@@ -194,6 +194,10 @@ fn a_format_description_that_the_dump_thread_changed_is_accepted_on_a_link_only(
     assert_ne!(crc32fast::hash(content), u32::from_le_bytes(*sum), "the capture shows what it is for");
     let mismatch = Err(EventError::ChecksumMismatch);
     assert_eq!(EventDecoder::for_file().decode(description.clone()), mismatch);
+    // Behind the head of a relay log it stands as the replica received it.
+    let mut decoder = EventDecoder::for_file();
+    decoder.decode(raw(CHECKSUM_3).remove(0)).unwrap();
+    decoder.decode(description.clone()).unwrap();
     // With a `created` it was not changed, and with CRC32 the sum is renewed.
     for (at, value) in [(19 + 52, 1), (description.len() - 5, 1)] {
         let mut other = description.to_vec();
