@@ -47,7 +47,7 @@ fn expressions_of_every_type_have_the_servers_text() {
     let server = Server::start().unwrap();
     let mut session = server.connect().unwrap();
     session
-        .query("SET sql_mode = ''; CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, j JSON)")
+        .query("SET sql_mode = ''; CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, j JSON NOT NULL)")
         .unwrap();
     for (id, expression) in EXPRESSIONS.iter().enumerate() {
         session.query(&format!("INSERT INTO d.t SELECT {id}, {expression}")).expect(expression);
