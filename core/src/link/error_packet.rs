@@ -115,8 +115,8 @@ impl ServerError {
     ///
     /// The server sends one number, 1236 (`ER_MASTER_FATAL_ERROR_READING_BINLOG`), for most refusals
     /// and tells them apart only in its text. The phrases are those of every version since 5.6, in
-    /// both vocabularies (master/slave, source/replica). They are English unless the session's
-    /// `lc_messages` was changed: an unknown text is a refusal with its number, never a retry.
+    /// both vocabularies (master/slave, source/replica), and are not translated (9.7 with `lc_messages =
+    /// de_DE` sends them in English). An unknown text is a refusal with its number, never a retry.
     #[must_use]
     pub fn dump_refusal(&self) -> DumpRefusal {
         match self.number {
