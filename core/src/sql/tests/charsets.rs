@@ -89,7 +89,12 @@ fn texts_the_server_writes_in_utf8_under_another_character_set() {
             b"CREATE TABLE IF NOT EXISTS `\xe4\xb9\xa3lk3` (\n  `a` int DEFAULT NULL\n) ENGINE=InnoDB",
             "CreateTable = d.乣lk3:Created",
         ),
-        // Two names, both of them text: the table is new, its rows come as row events.
+        // Two names, both of them text. Inside its group it is the server's.
+        (
+            b"CREATE TABLE `\xe8\xa1\xa8t` (\n  `a` int DEFAULT NULL\n) START TRANSACTION",
+            "CreateTableSelect = d.表t:Created in-group",
+        ),
+        // Else nothing tells: the table is new, its rows come as row events.
         (b"CREATE TABLE `\xe8\xa1\xa8t` (\n  `a` int DEFAULT NULL\n) ENGINE=InnoDB", "CreateTable = *"),
         (b"create table `\xe8\xa1\xa8t` (a int)", "CreateTable = d.琛╰:Created"),
         (b"CREATE TABLE `lk3` (\n  `\xe4\xb9\xa3a` int DEFAULT NULL\n) ENGINE=InnoDB", "CreateTable = d.lk3:Created"),

@@ -172,6 +172,8 @@ fn drop_rename_truncate() {
         ),
         ("/*!50000 drop */ /* 99999 x */ table /* c */ t /*!40000 restrict */", "DropTable ! d.t:Dropped"),
         ("DROP/**/TABLE#x\nt--\ty", "DropTable ! d.t:Dropped"),
+        ("DROP TABLE t--", "DropTable ! d.t:Dropped"),
+        ("DROP TABLE t--u", UNKNOWN),
         ("DROP TABLE t WAIT 5", UNKNOWN),
         ("DROP TABLE t u", UNKNOWN),
         ("DROP TABLE t,", UNKNOWN),
