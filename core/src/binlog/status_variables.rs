@@ -103,6 +103,10 @@ pub mod sql_mode {
     pub const IGNORE_SPACE: u64 = 0x8;
     /// A backslash in a string is a backslash.
     pub const NO_BACKSLASH_ESCAPES: u64 = 0x10_0000;
+    /// What does not fit a transactional table is an error, and not bent.
+    pub const STRICT_TRANS_TABLES: u64 = 0x20_0000;
+    /// What does not fit any table is an error.
+    pub const STRICT_ALL_TABLES: u64 = 0x40_0000;
 }
 
 /// The codes (`Query_event_status_vars`).

@@ -9,10 +9,8 @@ use alloc::vec::Vec;
 use super::cursor::{Cursor, Read, Refused};
 use super::ddl::{affected, plain};
 use super::lex::TokenKind;
-use super::{
-    AffectedTable, Ddl, DdlKind, MODE_STRICT_ALL_TABLES, MODE_STRICT_TRANS_TABLES, RowsEffect, TableName,
-    TableRole, Tables,
-};
+use super::{AffectedTable, Ddl, DdlKind, RowsEffect, TableName, TableRole, Tables};
+use crate::binlog::sql_mode::{STRICT_ALL_TABLES, STRICT_TRANS_TABLES};
 
 use RowsEffect::{ChangedWithoutRowEvents as Changed, Unchanged, Unknown};
 
@@ -121,7 +119,7 @@ fn add(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
     }
     let effect = if cursor.at("PRIMARY")? {
         // Without a strict mode a NULL in a column of the new key becomes 0 or '' (seen on 9.7.4).
-        let strict = MODE_STRICT_TRANS_TABLES | MODE_STRICT_ALL_TABLES;
+        let strict = STRICT_TRANS_TABLES | STRICT_ALL_TABLES;
         if cursor.context().sql_mode & strict == 0 { Unknown } else { Unchanged }
     } else if cursor.at_any(&["INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"])? {
         Unchanged

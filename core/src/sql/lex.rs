@@ -10,7 +10,7 @@
 //! blank over its `!` before it logs the statement (seen on 9.7.4), so what still has it was executed.
 
 use super::charset::Charset;
-use super::{MODE_ANSI_QUOTES, MODE_NO_BACKSLASH_ESCAPES};
+use crate::binlog::sql_mode::{ANSI_QUOTES, NO_BACKSLASH_ESCAPES};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +93,8 @@ impl<'a> Lexer<'a> {
             text,
             at: 0,
             charset,
-            ansi_quotes: sql_mode & MODE_ANSI_QUOTES != 0,
-            backslash_escapes: sql_mode & MODE_NO_BACKSLASH_ESCAPES == 0,
+            ansi_quotes: sql_mode & ANSI_QUOTES != 0,
+            backslash_escapes: sql_mode & NO_BACKSLASH_ESCAPES == 0,
             in_version_comment: false,
             before: Before::Other,
         }

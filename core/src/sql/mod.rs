@@ -29,15 +29,6 @@ use alloc::string::String;
 use charset::Charset;
 use cursor::{Cursor, Read};
 
-/// `MODE_ANSI_QUOTES` of `sql_mode` (status variable `Q_SQL_MODE_CODE`): `"` quotes a name.
-pub const MODE_ANSI_QUOTES: u64 = 1 << 2;
-/// `MODE_NO_BACKSLASH_ESCAPES` of `sql_mode`: a backslash in a string is an ordinary character.
-pub const MODE_NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
-/// `MODE_STRICT_TRANS_TABLES` of `sql_mode`.
-pub const MODE_STRICT_TRANS_TABLES: u64 = 1 << 21;
-/// `MODE_STRICT_ALL_TABLES` of `sql_mode`.
-pub const MODE_STRICT_ALL_TABLES: u64 = 1 << 22;
-
 /// What a QUERY event says about its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
@@ -45,7 +36,7 @@ pub struct Context<'a> {
     pub default_schema: &'a [u8],
     /// `character_set_client` of the session as a collation id (`Q_CHARSET_CODE`, first two bytes).
     pub client_charset: u16,
-    /// `sql_mode` of the session (`Q_SQL_MODE_CODE`).
+    /// [`sql_mode`](crate::binlog::sql_mode) of the session (`Q_SQL_MODE_CODE`).
     pub sql_mode: u64,
     /// `lower_case_table_names` of the server: with 1 the names found are given in lower case, as the
     /// server stores them; with 0 and 2 as written (compare them under [`lower_case`] with 2).

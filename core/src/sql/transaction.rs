@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use super::cursor::{Cursor, Read, Refused};
 use super::lex::{Token, TokenKind};
-use super::{MODE_NO_BACKSLASH_ESCAPES, Statement, Xid, lower_case};
+use super::{Statement, Xid, lower_case};
+use crate::binlog::sql_mode::NO_BACKSLASH_ESCAPES;
 
 /// The statement, if its first word is one of transaction control.
 pub(super) fn read(cursor: &mut Cursor<'_>) -> Read<Option<Statement>> {
@@ -105,7 +106,7 @@ fn xid(cursor: &mut Cursor<'_>) -> Read<Xid> {
 const XID_PART_BYTES: usize = 64;
 
 fn xid_part(cursor: &mut Cursor<'_>) -> Read<Vec<u8>> {
-    let escapes = cursor.context().sql_mode & MODE_NO_BACKSLASH_ESCAPES == 0;
+    let escapes = cursor.context().sql_mode & NO_BACKSLASH_ESCAPES == 0;
     let token = cursor.next()?.ok_or(Refused)?;
     let part = match token.kind {
         TokenKind::Hex => unhex(token.raw.get(2..token.raw.len().saturating_sub(1)).unwrap_or_default()),

@@ -106,7 +106,7 @@ fn texts_the_server_writes_in_utf8_under_another_character_set() {
 
 #[test]
 fn sql_mode_changes_what_quotes_are() {
-    let ansi = Context { sql_mode: PLAIN.sql_mode | MODE_ANSI_QUOTES, ..PLAIN };
+    let ansi = Context { sql_mode: PLAIN.sql_mode | ANSI_QUOTES, ..PLAIN };
     check(
         &ansi,
         [
@@ -124,17 +124,14 @@ fn sql_mode_changes_what_quotes_are() {
     check(&PLAIN, [(&b"DROP TABLE \"a\""[..], UNKNOWN)]);
 
     let text = b"ALTER TABLE t COMMENT '\\', RENAME u, COMMENT '\\'";
-    let plain_backslash = Context { sql_mode: PLAIN.sql_mode | MODE_NO_BACKSLASH_ESCAPES, ..PLAIN };
+    let plain_backslash = Context { sql_mode: PLAIN.sql_mode | NO_BACKSLASH_ESCAPES, ..PLAIN };
     check(&plain_backslash, [(&text[..], "AlterTable = d.t:RenamedFrom d.u:RenamedTo")]);
     // With escapes the whole list is one open string.
     check(&PLAIN, [(&text[..], UNKNOWN)]);
 
     let add_key = b"ALTER TABLE t ADD PRIMARY KEY (a)";
     check(&Context { sql_mode: 0, ..PLAIN }, [(&add_key[..], "AlterTable ? d.t:Altered")]);
-    check(
-        &Context { sql_mode: MODE_STRICT_ALL_TABLES, ..PLAIN },
-        [(&add_key[..], "AlterTable = d.t:Altered")],
-    );
+    check(&Context { sql_mode: STRICT_ALL_TABLES, ..PLAIN }, [(&add_key[..], "AlterTable = d.t:Altered")]);
 }
 
 #[test]

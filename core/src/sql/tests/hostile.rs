@@ -14,11 +14,7 @@ const STATEMENTS: &[&[u8]] = &[
 
 fn contexts() -> impl Iterator<Item = Context<'static>> {
     [255, 28, 1, 13, 248, 8, 12, 19, 24, 0].into_iter().flat_map(|client_charset| {
-        [0, MODE_ANSI_QUOTES | MODE_NO_BACKSLASH_ESCAPES].map(|sql_mode| Context {
-            client_charset,
-            sql_mode,
-            ..PLAIN
-        })
+        [0, ANSI_QUOTES | NO_BACKSLASH_ESCAPES].map(|sql_mode| Context { client_charset, sql_mode, ..PLAIN })
     })
 }
 

@@ -10,12 +10,13 @@ use alloc::format;
 use alloc::string::String;
 
 use super::*;
+use crate::binlog::sql_mode::{ANSI_QUOTES, NO_BACKSLASH_ESCAPES, STRICT_ALL_TABLES, STRICT_TRANS_TABLES};
 
 /// UTF-8, the default database `d`, strict, case-sensitive names.
 const PLAIN: Context<'static> = Context {
     default_schema: b"d",
     client_charset: 255,
-    sql_mode: MODE_STRICT_TRANS_TABLES,
+    sql_mode: STRICT_TRANS_TABLES,
     lower_case_table_names: 0,
     thread_specific: false,
 };
