@@ -154,7 +154,7 @@ impl TableRole {
 /// What a DDL does to the rows already there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowsEffect {
-    /// Each row keeps the values of the columns it had.
+    /// Each row keeps the values of the columns it had; a renamed column is the same column.
     Unchanged,
     /// Rows or values come, go or change, and no row event says so.
     ChangedWithoutRowEvents,
