@@ -1,5 +1,7 @@
 //! The `capstan-mysql` command: real MySQL servers by hand.
 
+mod capture;
+
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -19,6 +21,7 @@ capstan-mysql: real MySQL servers beside the system, for tests and demos
       --detach                                      return at once; `stop` ends it
   capstan-mysql stop DIR                            ends a detached server and removes its folder
   capstan-mysql sql DIR|URL [SQL]                   runs statements (standard input without SQL) and prints the rows
+  capstan-mysql capture FIXTURES [NAME …]           captures the repository's fixtures anew (all, or those named)
   capstan-mysql sweep                               ends servers whose starter is gone (each start does this too)
 
 Environment: CAPSTAN_MYSQLD, the mysqld to use; CAPSTAN_MYSQL_CACHE, the cache folder;
@@ -60,6 +63,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ["stop", folder] => Ok(stop_detached(Path::new(folder))?),
         ["sql", place] => sql(place, &standard_input()?),
         ["sql", place, statements] => sql(place, statements.as_bytes()),
+        ["capture", fixtures, names @ ..] => Ok(capture::capture(Path::new(fixtures), names)?),
         ["sweep"] => {
             capstan_mysql::sweep();
             Ok(())

@@ -11,19 +11,21 @@ use crate::instance::is_root;
 use crate::{Flavour, LaunchError, Mysql};
 
 /// Changed with every change to how a template is made, so that none of an earlier form is used.
-const REVISION: u32 = 1;
+const REVISION: u32 = 2;
 
 /// The folder to copy; it has no `auto.cnf` and no certificates, so that each instance makes its own.
 pub(crate) fn template(mysql: &Mysql) -> Result<PathBuf, LaunchError> {
     made_once(&format!("template-{REVISION}-{}", mysql.key()), |draft| match mysql.flavour() {
         Flavour::Mysql97 => initialize(mysql, draft),
         Flavour::Mysql56 => {
-            bootstrap(mysql, draft, &["mysql_system_tables.sql", "mysql_system_tables_data.sql"])
+            let scripts = ["mysql_system_tables.sql", "mysql_system_tables_data.sql"];
+            bootstrap(mysql, draft, &scripts, "DELETE FROM user WHERE User = '';")
         }
         Flavour::MariaDb => bootstrap(
             mysql,
             draft,
             &["mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql"],
+            "DELETE FROM global_priv WHERE User = '';",
         ),
     })
 }
@@ -49,8 +51,9 @@ fn initialize(mysql: &Mysql, draft: &Path) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// What `--initialize` does, for servers that do not know it: the system tables from the shipped scripts.
-fn bootstrap(mysql: &Mysql, draft: &Path, scripts: &[&str]) -> Result<(), LaunchError> {
+/// What `--initialize` does, for servers that do not know it: the system tables from the shipped scripts, less the
+/// anonymous accounts, which would be taken before any account for any host.
+fn bootstrap(mysql: &Mysql, draft: &Path, scripts: &[&str], less_anonymous: &str) -> Result<(), LaunchError> {
     for schema in ["mysql", "test"] {
         let folder = draft.join(schema);
         fs::create_dir(&folder).map_err(LaunchError::at(&folder))?;
@@ -60,6 +63,8 @@ fn bootstrap(mysql: &Mysql, draft: &Path, scripts: &[&str]) -> Result<(), Launch
         let path = mysql.scripts().join(name);
         script.extend(fs::read(&path).map_err(LaunchError::at(&path))?);
     }
+    script.extend(less_anonymous.as_bytes());
+    script.push(b'\n');
     run_daemon(mysql, draft, "--bootstrap", Some(&script))?;
     let grants = ["user.MYD", "global_priv.MAD"].map(|name| draft.join("mysql").join(name));
     if grants.iter().any(|path| path.is_file()) {

@@ -1,5 +1,6 @@
 //! What a server is started with.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -20,6 +21,7 @@ pub struct ServerBuilder {
     flavour: Flavour,
     options: Vec<String>,
     port: Option<u16>,
+    server_uuid: Option<String>,
     durable: bool,
 }
 
@@ -45,6 +47,12 @@ impl ServerBuilder {
     /// That TCP port and no other; a free one unless said.
     pub fn port(mut self, port: u16) -> ServerBuilder {
         self.port = Some(port);
+        self
+    }
+
+    /// That `server_uuid`; one of its own unless said. Two servers with one are two sources that look like one.
+    pub fn server_uuid(mut self, uuid: impl Into<String>) -> ServerBuilder {
+        self.server_uuid = Some(uuid.into());
         self
     }
 
@@ -90,6 +98,10 @@ impl ServerBuilder {
             child: Mutex::new(None),
         };
         copy_folder(template, &server.datadir())?;
+        if let Some(uuid) = &self.server_uuid {
+            let path = server.datadir().join("auto.cnf");
+            fs::write(&path, format!("[auto]\nserver-uuid={uuid}\n")).map_err(LaunchError::at(&path))?;
+        }
         Ok(server)
     }
 }
