@@ -98,6 +98,20 @@ impl CapturedSet {
         self
     }
 
+    /// The same set without one more table (or pattern of tables).
+    ///
+    /// # Errors
+    /// As [`CapturedSet::parse`].
+    pub fn without(mut self, table: &str) -> Result<Self, CaptureError> {
+        let more = Self::parse(&[], &[table], &[])?;
+        let fold = self.fold;
+        self.excludes.whole.extend(more.excludes.whole);
+        self.excludes.wild.extend(more.excludes.wild);
+        self.excludes.wild.sort();
+        self.excludes.wild.dedup();
+        Ok(if fold { self.with_lower_case_table_names(1) } else { self })
+    }
+
     /// Whether rows of this table are delivered.
     #[must_use]
     pub fn captures(&self, schema: &str, table: &str) -> bool {

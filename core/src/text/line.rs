@@ -73,6 +73,12 @@ impl TransactionLine {
     pub fn end(self, out: &mut String) {
         out.push_str("]}\n");
     }
+
+    /// Ends the line of an XA transaction that is prepared, and not committed here: only where files
+    /// are read.
+    pub fn end_prepared(self, out: &mut String) {
+        out.push_str("],\"xa\":\"prepared\"}\n");
+    }
 }
 
 /// The line of one chunk of a snapshot, written row by row:

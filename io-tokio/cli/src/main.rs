@@ -1,1 +1,67 @@
-fn main() {}
+//! The `capstan` command.
+#![forbid(unsafe_code)]
+
+mod args;
+mod check;
+mod demo;
+mod failure;
+mod inspect;
+mod people;
+mod pipeline;
+mod position;
+mod settings;
+mod signals;
+mod status;
+mod sync;
+mod tail;
+mod target;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command, Output};
+use clap::Parser as _;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            // Help and version are no mistakes.
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    log();
+    let (output, done) = run(cli.command);
+    match done {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            failure.print(output);
+            ExitCode::from(failure.exit_status())
+        }
+    }
+}
+
+fn run(command: Command) -> (Output, Result<u8, Failure>) {
+    match command {
+        Command::Demo(args) => (Output::Text, demo::run(&args)),
+        Command::Check(args) => (args.output, check::run(&args)),
+        Command::Tail(args) => (args.output.unwrap_or(Output::Text), tail::run(args)),
+        Command::Sync(args) => (args.output, sync::run(args)),
+        Command::Inspect(args) => (args.output, inspect::run(&args)),
+        Command::Position(args) => position::run(&args),
+        Command::Status(args) => (args.output, status::run(&args)),
+    }
+}
+
+/// Logs go to standard error, so that standard output is data and nothing else.
+fn log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .try_init();
+}

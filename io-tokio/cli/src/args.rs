@@ -1,0 +1,386 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use capstan::{
+    GtidSet, Start, Until,
+    core::{
+        halt::{Code, Detail, Halt},
+        text::{Bigint, TextOptions},
+    },
+};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Exactly-once MySQL change streams.
+///
+/// Reads the row-based binlog of a MySQL server as a replica does, puts committed transactions together, and
+/// keeps a target equal to it. Whatever could lose or bend data in silence stops it by name.
+///
+/// Exit status: 0 done · 2 usage · 3 refused (settings, server, account) · 4 halted (data, sink, store) ·
+/// 5 source unreachable · 130/143 after SIGINT/SIGTERM.
+#[derive(Debug, Parser)]
+#[command(name = "capstan", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Shows on this machine, in about a minute, that nothing is lost or doubled.
+    ///
+    /// Starts a private MySQL, writes a workload, syncs it to a SQLite ledger in a child process that is
+    /// killed with SIGKILL midway, resumes it, and compares both sides: counts and an order-keeping hash
+    /// over all changes.
+    Demo(Demo),
+    /// Connects and says what a pipeline would find: ok, refuse or unknown.
+    Check(Check),
+    /// Prints changes as they are committed.
+    #[command(after_help = TAIL_EXAMPLES)]
+    Tail(Tail),
+    /// Keeps a target up to date, each transaction once.
+    #[command(after_help = SYNC_EXAMPLES)]
+    Sync(Sync),
+    /// Decodes binlog files offline.
+    #[command(after_help = INSPECT_EXAMPLES)]
+    Inspect(Inspect),
+    /// Shows or moves the stored position of a target.
+    Position(Position),
+    /// Says what the process that keeps a target said last.
+    Status(Status),
+}
+
+const TAIL_EXAMPLES: &str = "\
+Examples:
+  capstan tail 'mysql://repl@db.example.org/?ssl-ca=ca.pem' --tables 'shop.*'
+  capstan tail mysql://repl@db/ --start earliest --until now -o json > changes.jsonl
+  capstan tail mysql://repl@db/ --checkpoint shop.position   # at least once over restarts";
+
+const SYNC_EXAMPLES: &str = "\
+Targets:
+  sqlite:PATH?mode=ledger   one row per change, in order, position in the same transaction
+  jsonl:PATH                JSON lines, exactly once up to the length its record names
+
+Examples:
+  capstan sync mysql://repl@db/ 'sqlite:shop.db?mode=ledger' --start earliest
+  capstan sync mysql://repl@db/ 'sqlite:shop.db?mode=ledger'            # resumes
+  capstan sync mysql://repl@db/ jsonl:changes.jsonl --start current --until now";
+
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  capstan inspect binlog.000042 | less
+  capstan inspect --summary binlog.0000*
+  capstan inspect --table shop.orders --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 binlog.000042";
+
+/// How a command prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Text,
+    /// For programs: JSON, one object a line.
+    Json,
+}
+
+/// How 64-bit integers are written in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BigintText {
+    /// As numbers.
+    Number,
+    /// As strings, for readers that cannot hold 64 bits.
+    String,
+}
+
+impl BigintText {
+    pub fn options(this: Option<Self>) -> TextOptions {
+        TextOptions {
+            bigint: match this {
+                Some(Self::String) => Bigint::String,
+                Some(Self::Number) | None => Bigint::Number,
+            },
+        }
+    }
+}
+
+/// Where the source is and who we are to it.
+#[derive(Args, Clone, Debug)]
+pub struct SourceArgs {
+    /// mysql://user@host:3306/?ssl-mode=disabled|required|verify-ca|verify-identity&ssl-ca=FILE
+    ///
+    /// Further keys: ssl-cert, ssl-key, server-public-key, allow-public-key-retrieval. Odd characters are
+    /// percent-encoded. The password comes from the URL, --password-file or CAPSTAN_PASSWORD; on a terminal
+    /// a missing one is asked for.
+    #[arg(value_name = "SOURCE")]
+    pub source: String,
+
+    /// Read the password from this file (its first line).
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+
+    /// Our server id, unique among the replicas of the source [default: a random one from 0x70000000 on].
+    #[arg(long, value_name = "N")]
+    pub server_id: Option<u32>,
+}
+
+/// What is captured.
+#[derive(Args, Clone, Debug, Default)]
+pub struct CaptureArgs {
+    /// Tables to capture: patterns like `shop.orders` or `shop.*`, separated by commas or given again
+    /// [default: all but the server's own schemas].
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub tables: Vec<String>,
+
+    /// Tables to leave out.
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub exclude: Vec<String>,
+
+    /// Columns to leave out, like `shop.orders.card`.
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub exclude_columns: Vec<String>,
+}
+
+/// Where to begin and end, and what is accepted on the way.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RunArgs {
+    /// Where to begin: stored, earliest, current, or a GTID set that is here already.
+    #[arg(long, value_name = "WHERE")]
+    pub start: Option<String>,
+
+    /// Where to stop: now (what is executed at the start), or a GTID set.
+    #[arg(long, value_name = "WHERE")]
+    pub until: Option<String>,
+
+    /// Let --start abandon a stored position.
+    #[arg(long = "override")]
+    pub override_stored: bool,
+
+    /// The target was loaded from a dump made at this GTID set: begin after it.
+    #[arg(long, value_name = "GTIDSET")]
+    pub seeded_at: Option<String>,
+
+    /// Accept that the target does not hold what the source has purged.
+    #[arg(long)]
+    pub partial: bool,
+
+    /// Halt, instead of warning, where the source's history cannot be verified.
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Accept foreign keys whose cascades the server does not log.
+    #[arg(long)]
+    pub allow_unlogged_cascades: bool,
+
+    /// Read settings from this TOML file (the same names; [limits] for numbers). The command line wins.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// How 64-bit integers are written.
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub bigint: Option<BigintText>,
+}
+
+#[derive(Args, Debug)]
+pub struct Tail {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub capture: CaptureArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+
+    /// Keep the position in this file (at least once); without it the tail starts at current.
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+
+    /// How it prints [default: text on a terminal, else json].
+    #[arg(short, long, value_enum)]
+    pub output: Option<Output>,
+}
+
+#[derive(Args, Debug)]
+pub struct Sync {
+    #[command(flatten)]
+    pub source: SourceArgs,
+
+    /// sqlite:PATH?mode=ledger or jsonl:PATH
+    #[arg(value_name = "TARGET")]
+    pub target: String,
+
+    #[command(flatten)]
+    pub capture: CaptureArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+
+    /// Copy what is there first (not available yet).
+    #[arg(long)]
+    pub snapshot: bool,
+
+    /// How fast to copy (not available yet).
+    #[arg(long, value_name = "ROWS_PER_SECOND")]
+    pub snapshot_rate: Option<u64>,
+
+    /// Copy one table again (not available yet).
+    #[arg(long, value_name = "TABLE")]
+    pub copy_again: Vec<String>,
+
+    /// How messages are printed.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+#[derive(Args, Debug)]
+pub struct Check {
+    #[command(flatten)]
+    pub source: SourceArgs,
+    #[command(flatten)]
+    pub capture: CaptureArgs,
+
+    /// How it prints.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+#[derive(Args, Debug)]
+pub struct Inspect {
+    /// Binlog files.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// Counts instead of changes.
+    #[arg(long)]
+    pub summary: bool,
+
+    /// Only transactions of this GTID set.
+    #[arg(long, value_name = "GTIDSET")]
+    pub gtid: Option<String>,
+
+    /// Only these tables.
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    pub table: Vec<String>,
+
+    /// Begin at this offset of the (one) file.
+    #[arg(long, value_name = "BYTES")]
+    pub start_offset: Option<u64>,
+
+    /// How 64-bit integers are written.
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub bigint: Option<BigintText>,
+
+    /// How it prints; changes are JSON lines either way.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+#[derive(Args, Debug)]
+pub struct Position {
+    #[command(subcommand)]
+    pub command: PositionCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PositionCommand {
+    /// Shows the stored position.
+    Show(PositionOf),
+    /// Prints the stored GTID set, and nothing else.
+    Export(PositionOf),
+    /// Steps over one transaction. What it held is not delivered.
+    Skip {
+        /// The transaction.
+        #[arg(long, value_name = "GTID")]
+        gtid: String,
+        /// Why; recorded in the target.
+        #[arg(long)]
+        reason: String,
+        #[command(flatten)]
+        of: PositionOf,
+    },
+    /// Accepts another captured set from here on.
+    AcceptTables {
+        #[command(flatten)]
+        capture: CaptureArgs,
+        /// Why; recorded in the target.
+        #[arg(long)]
+        reason: String,
+        #[command(flatten)]
+        of: PositionOf,
+    },
+    /// Captures a table no longer.
+    ForgetTable {
+        /// The table, as `schema.table`.
+        #[arg(value_name = "TABLE")]
+        table: String,
+        /// Why; recorded in the target.
+        #[arg(long)]
+        reason: String,
+        #[command(flatten)]
+        of: PositionOf,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct PositionOf {
+    /// sqlite:PATH?mode=ledger, jsonl:PATH, or checkpoint:PATH
+    #[arg(value_name = "TARGET")]
+    pub target: String,
+
+    /// How it prints.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+#[derive(Args, Debug)]
+pub struct Status {
+    /// The target, as given to sync.
+    #[arg(value_name = "TARGET")]
+    pub target: String,
+
+    /// How it prints.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+#[derive(Args, Debug)]
+pub struct Demo {
+    /// Seconds of writing.
+    #[arg(long, default_value_t = 20)]
+    pub seconds: u64,
+
+    /// How often the syncing process is killed.
+    #[arg(long, default_value_t = 3)]
+    pub kills: u32,
+
+    /// Change one row of the ledger before comparing, to see that the comparison notices.
+    #[arg(long)]
+    pub break_it: bool,
+
+    /// Leave server and ledger behind, and say where.
+    #[arg(long)]
+    pub keep: bool,
+}
+
+/// A setting that cannot be.
+pub fn invalid(setting: &str, why: &'static str) -> Halt {
+    Halt::new(Code::ConfigInvalid).with(Detail::Setting(setting.to_owned(), why))
+}
+
+/// `--start`.
+pub fn start(text: &str) -> Result<Start, Halt> {
+    Ok(match text {
+        "stored" => Start::Stored,
+        "earliest" => Start::Earliest,
+        "current" => Start::Current,
+        set => Start::At(gtid_set("start", set)?),
+    })
+}
+
+/// `--until`.
+pub fn until(text: &str) -> Result<Until, Halt> {
+    Ok(match text {
+        "now" => Until::Now,
+        set => Until::Set(gtid_set("until", set)?),
+    })
+}
+
+/// A GTID set given to `setting`.
+pub fn gtid_set(setting: &str, text: &str) -> Result<GtidSet, Halt> {
+    text.parse().map_err(|_| invalid(setting, "is neither a known word nor a GTID set"))
+}

@@ -1,0 +1,91 @@
+//! How a command fails: with a halt, or with a sentence of its own.
+
+use std::io::IsTerminal as _;
+
+use capstan::Halt;
+use serde_json::json;
+
+use crate::args::Output;
+
+/// Why a command ends without success.
+#[derive(Debug)]
+pub enum Failure {
+    /// By a code of the contract.
+    Halt(Box<Halt>),
+    /// By something that has no code: a file that is not there, a comparison that failed.
+    Other {
+        /// What happened, and what to do.
+        what: String,
+        /// The exit status.
+        status: u8,
+    },
+}
+
+impl Failure {
+    /// A failure without a code.
+    pub fn other(what: impl Into<String>, status: u8) -> Self {
+        Self::Other { what: what.into(), status }
+    }
+
+    /// The exit status it ends the command with.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Halt(halt) => halt.exit_status(),
+            Self::Other { status, .. } => *status,
+        }
+    }
+
+    /// Says it on standard error.
+    pub fn print(&self, output: Output) {
+        match (self, output) {
+            (Self::Halt(halt), Output::Json) => eprintln!("{}", halt_json(halt)),
+            (Self::Halt(halt), Output::Text) => print_halt(halt),
+            (Self::Other { what, status }, Output::Json) => {
+                eprintln!("{}", json!({ "error": what, "exit_status": status }));
+            }
+            (Self::Other { what, .. }, Output::Text) => eprintln!("capstan: {what}"),
+        }
+    }
+}
+
+impl From<Halt> for Failure {
+    fn from(halt: Halt) -> Self {
+        Self::Halt(Box::new(halt))
+    }
+}
+
+fn print_halt(halt: &Halt) {
+    let (bold, plain) = if std::io::stderr().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+    eprintln!("capstan: {bold}{}{plain} (stage {})", halt.code, halt.stage().as_str());
+    eprintln!("  {}", halt.code.meaning());
+    if let Some(place) = &halt.place {
+        eprintln!("  where:       {}", place.to_string().trim_start_matches(", "));
+    }
+    if let Some(detail) = &halt.detail {
+        eprintln!("  what:        {detail}");
+    }
+    if let Some(number) = halt.server_error {
+        eprintln!("  server says: error {number}");
+    }
+    eprintln!("  what to do:  {}", halt.remedy());
+}
+
+/// A halt for programs.
+pub fn halt_json(halt: &Halt) -> serde_json::Value {
+    let place = halt.place.as_ref();
+    json!({
+        "code": halt.code.as_str(),
+        "class": halt.code.class().as_str(),
+        "stage": halt.stage().as_str(),
+        "meaning": halt.code.meaning(),
+        "remedy": halt.remedy(),
+        "detail": halt.detail.as_ref().map(ToString::to_string),
+        "server_error": halt.server_error,
+        "file": place.and_then(|p| p.file.clone()),
+        "offset": place.and_then(|p| p.offset),
+        "gtid": place.and_then(|p| p.gtid).map(|g| g.to_string()),
+        "table": place.and_then(|p| p.table.as_ref()).map(|(schema, table)| format!("{schema}.{table}")),
+        "column": place.and_then(|p| p.column.clone()),
+        "exit_status": halt.exit_status(),
+    })
+}

@@ -1,0 +1,149 @@
+//! Changes for people to read on a terminal.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use capstan::{
+    Ack, BlockingBatch, BlockingSink, BlockingTransaction, BlockingUnit, Change, Item, Op, Position,
+    SchemaChange, SinkError, SinkResultExt as _,
+    core::{
+        binlog::rows::Row,
+        text::{TextOptions, write_time, write_value},
+    },
+};
+
+use crate::tail::note_closed_pipe;
+
+/// Lines of a transaction that are held until it is whole.
+const HELD_MAX: usize = 64 << 20;
+
+/// Prints units for people. The position lives as long as the process.
+pub struct People {
+    text: TextOptions,
+    out: String,
+    colours: bool,
+    position: Option<Position>,
+}
+
+impl People {
+    pub fn new(text: TextOptions) -> Self {
+        Self { text, out: String::new(), colours: io::stdout().is_terminal(), position: None }
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colours { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn transaction(&mut self, mut transaction: BlockingTransaction<'_>) -> Result<(), SinkError> {
+        let gtid = transaction.gtid().map_or_else(|| "no GTID".to_owned(), ToString::to_string);
+        let mut at = String::new();
+        if let Some(time) = transaction.committed_at() {
+            write_time(&mut at, time);
+        }
+        let head = self.paint("2", &format!("── {at}  {gtid}"));
+        self.out.push_str(&head);
+        self.out.push('\n');
+        let mut left_out = 0_u64;
+        while let Some(item) = transaction.next()? {
+            if self.out.len() > HELD_MAX {
+                // Nobody reads this far; what is held until the end must stay bounded.
+                left_out += 1;
+                continue;
+            }
+            match item {
+                Item::Change(change) => self.change(&change)?,
+                Item::SchemaChange(change) => self.schema_change(change),
+            }
+        }
+        if left_out > 0 {
+            self.out.push_str(&format!("   … and {left_out} more changes (all of them with -o json)\n"));
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, change: &Change<'_>) -> Result<(), SinkError> {
+        let (colour, sign) = match change.op {
+            Op::Insert => ("32", "+ insert"),
+            Op::Update => ("33", "~ update"),
+            Op::Delete => ("31", "- delete"),
+        };
+        let table = format!("{}.{}", change.table.schema(), change.table.table());
+        let line = format!("   {} {}", self.paint(colour, sign), self.paint("1", &table));
+        self.out.push_str(&line);
+        let columns = change.table.columns();
+        let key: Vec<usize> = change.table.primary_key().iter().map(|part| part.column).collect();
+        for (index, column) in columns.iter().enumerate() {
+            let before = value(change.before, index, self.text)?;
+            let after = value(change.after, index, self.text)?;
+            match (before, after) {
+                (Some(before), Some(after)) if before == after && !key.contains(&index) => {}
+                (Some(before), Some(after)) if before == after => {
+                    self.out.push_str(&format!(" {}={after}", column.name));
+                }
+                (Some(before), Some(after)) => {
+                    self.out.push_str(&format!(" {}={before} → {after}", column.name));
+                }
+                (Some(only), None) | (None, Some(only)) => {
+                    self.out.push_str(&format!(" {}={only}", column.name))
+                }
+                (None, None) => {}
+            }
+        }
+        self.out.push('\n');
+        Ok(())
+    }
+
+    fn schema_change(&mut self, change: &SchemaChange) {
+        let line = format!("   {} {}\n", self.paint("36", "! schema"), change.statement.replace('\n', " "));
+        self.out.push_str(&line);
+    }
+}
+
+/// A value as JSON text, shortened for a line; `None` where the row has none.
+fn value(row: Option<Row<'_>>, index: usize, options: TextOptions) -> Result<Option<String>, SinkError> {
+    let Some(row) = row else { return Ok(None) };
+    if !row.is_present(index) {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    let value = row.get(index)?;
+    let Some(column) = row.table().columns().get(index) else { return Ok(None) };
+    write_value(&mut text, column, value, options)
+        .map_err(|reason| capstan::core::value::ValueError { column: index, reason })?;
+    const SHOWN: usize = 120;
+    if text.chars().count() > SHOWN {
+        let cut: String = text.chars().take(SHOWN).collect();
+        text = format!("{cut}…");
+    }
+    Ok(Some(text))
+}
+
+impl BlockingSink for People {
+    fn position(&mut self) -> Result<Option<Position>, SinkError> {
+        Ok(self.position.clone())
+    }
+
+    fn apply(&mut self, mut batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
+        self.out.clear();
+        while let Some(unit) = batch.next()? {
+            match unit {
+                BlockingUnit::Transaction(transaction) => self.transaction(transaction)?,
+                BlockingUnit::SchemaChange(change) => {
+                    let gtid = change.gtid.map_or_else(|| "no GTID".to_owned(), |gtid| gtid.to_string());
+                    let head = self.paint("2", &format!("── {gtid}"));
+                    self.out.push_str(&head);
+                    self.out.push('\n');
+                    self.schema_change(change);
+                }
+                BlockingUnit::Progress(_) => {}
+            }
+        }
+        let ack = batch.finish()?;
+        let mut out = io::stdout().lock();
+        out.write_all(self.out.as_bytes())
+            .and_then(|()| out.flush())
+            .inspect_err(note_closed_pipe)
+            .permanent("print")?;
+        self.position = Some(ack.position().clone());
+        Ok(ack)
+    }
+}

@@ -1,0 +1,129 @@
+//! `capstan position`: the stored position, shown or moved by a recorded decision.
+
+use capstan::{
+    Code, Decision, Detail, Expected, Halt, Stored,
+    checkpoint::FileCheckpoint,
+    core::{capture::CapturedSet, time::SourceTime},
+    jsonl::{JsonFile, JsonOptions},
+    sqlite::{Ledger, LedgerOptions},
+};
+use serde_json::json;
+
+use crate::{
+    args::{CaptureArgs, Output, Position, PositionCommand, PositionOf, invalid},
+    failure::Failure,
+    target::Target,
+};
+
+/// Runs the command.
+pub fn run(args: &Position) -> (Output, Result<u8, Failure>) {
+    let of = match &args.command {
+        PositionCommand::Show(of)
+        | PositionCommand::Export(of)
+        | PositionCommand::Skip { of, .. }
+        | PositionCommand::AcceptTables { of, .. }
+        | PositionCommand::ForgetTable { of, .. } => of,
+    };
+    (of.output, run_on(&args.command, of))
+}
+
+fn run_on(command: &PositionCommand, of: &PositionOf) -> Result<u8, Failure> {
+    let mut target = open(&Target::parse(&of.target)?)?;
+    let stored = target.stored().map_err(|error| Halt::from(&error))?;
+    let Some(stored) = stored else {
+        return Err(Halt::new(Code::StartPositionRequired).into());
+    };
+    match command {
+        PositionCommand::Show(_) => show(&stored, of.output),
+        PositionCommand::Export(_) => println!("{}", stored.gtid_set()),
+        PositionCommand::Skip { gtid, reason, .. } => {
+            let gtid: capstan::Gtid = gtid.parse().map_err(|_| invalid("gtid", "is no GTID"))?;
+            if stored.gtid_set().contains(&gtid) {
+                return Err(invalid("gtid", "is processed already").into());
+            }
+            let mut moved = stored.clone();
+            moved.add(&gtid, SourceTime(0));
+            decide(&mut *target, &stored, moved, "skip", &gtid.to_string(), reason)?;
+            println!("{gtid} will not be delivered.");
+        }
+        PositionCommand::AcceptTables { capture, reason, .. } => {
+            let captured = captured(capture)?.canonical();
+            let moved = stored.clone().with_captured(captured.clone());
+            decide(&mut *target, &stored, moved, "accept-tables", &captured, reason)?;
+            println!("The captured set is now {captured}.");
+        }
+        PositionCommand::ForgetTable { table, reason, .. } => {
+            let captured = CapturedSet::parse_canonical(stored.captured())
+                .map_err(|_| Halt::new(Code::PositionReadFailed))?
+                .without(table)
+                .map_err(|error| {
+                    Halt::new(Code::ConfigInvalid)
+                        .with(Detail::Setting(error.pattern, "is no table like `shop.orders`"))
+                })?
+                .canonical();
+            let moved = stored.clone().with_captured(captured.clone());
+            decide(&mut *target, &stored, moved, "forget-table", table, reason)?;
+            println!("{table} is captured no longer; start with the same: {captured}");
+        }
+    }
+    Ok(0)
+}
+
+fn open(target: &Target) -> Result<Box<dyn Stored>, Halt> {
+    if !target.path().exists() {
+        return Err(invalid("TARGET", "does not exist"));
+    }
+    Ok(match target {
+        Target::Ledger(path) => Box::new(Ledger::open(path, LedgerOptions::default())?),
+        Target::JsonLines(path) => Box::new(JsonFile::open(path, JsonOptions::default())?),
+        Target::Checkpoint(path) => Box::new(FileCheckpoint::open(path)?),
+    })
+}
+
+/// Moves the position under the next epoch, so that a process that still runs is fenced.
+fn decide(
+    target: &mut dyn Stored,
+    stored: &capstan::Position,
+    moved: capstan::Position,
+    kind: &str,
+    subject: &str,
+    reason: &str,
+) -> Result<(), Halt> {
+    if reason.trim().is_empty() {
+        return Err(invalid("reason", "is empty"));
+    }
+    let decision = Decision { kind: kind.to_owned(), subject: subject.to_owned(), reason: reason.to_owned() };
+    let owner = u64::from(std::process::id());
+    let expected = Expected::new(Some(stored.clone()));
+    target.decide(&expected, &moved.claimed(owner), &decision).map_err(|error| Halt::from(&error))
+}
+
+fn captured(args: &CaptureArgs) -> Result<CapturedSet, Halt> {
+    let texts = |list: &[String]| list.to_vec();
+    let (tables, exclude, columns) =
+        (texts(&args.tables), texts(&args.exclude), texts(&args.exclude_columns));
+    fn refs(list: &[String]) -> Vec<&str> {
+        list.iter().map(String::as_str).collect()
+    }
+    CapturedSet::parse(&refs(&tables), &refs(&exclude), &refs(&columns)).map_err(|error| {
+        Halt::new(Code::ConfigInvalid)
+            .with(Detail::Setting(format!("--{} {}", error.option.name(), error.pattern), "is no pattern"))
+    })
+}
+
+fn show(position: &capstan::Position, output: Output) {
+    if output == Output::Json {
+        println!("{}", position.encode());
+        return;
+    }
+    println!("GTID set       {}", position.gtid_set());
+    println!("transactions   {}", position.gtid_set().count());
+    println!("epoch          {}", position.epoch());
+    println!("captured set   {}", position.captured());
+    for last in position.last().values() {
+        println!("last of source {}", last.gtid);
+    }
+    if !position.prepared().is_empty() {
+        println!("prepared XA    {}", json!(position.prepared().len()));
+    }
+}

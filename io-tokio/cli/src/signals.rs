@@ -1,0 +1,31 @@
+//! SIGINT and SIGTERM drain; the second does not wait.
+
+use capstan::Handle;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Waits for a signal, drains, and gives the exit status that says which it was. A second signal ends the
+/// process at once: what was not acknowledged comes again.
+pub async fn drain_on_signal(handle: Handle) -> u8 {
+    let status = next().await;
+    eprintln!("capstan: finishing what is complete; once more to stop at once");
+    handle.drain();
+    tokio::spawn(async move {
+        let status = next().await;
+        std::process::exit(i32::from(status));
+    });
+    status
+}
+
+async fn next() -> u8 {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        // Without handlers the defaults apply, which end the process.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        biased;
+        _ = interrupt.recv() => 130,
+        _ = terminate.recv() => 143,
+    }
+}

@@ -1,0 +1,176 @@
+//! `capstan sync`: keeps a target up to date.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    time::Instant,
+};
+
+use capstan::{
+    BlockingSink as _, Code, Halt, Handle, Start,
+    jsonl::{JsonFile, JsonOptions},
+    sqlite::{Ledger, LedgerOptions},
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::{
+    args::{BigintText, Output, Sync},
+    failure::Failure,
+    pipeline::{runtime, to_end},
+    settings::{self, File},
+    target::Target,
+};
+
+/// Runs the command.
+pub fn run(args: Sync) -> Result<u8, Failure> {
+    refuse_what_is_to_come(&args)?;
+    let file = File::read(args.run.config.as_deref())?;
+    let target = Target::parse(&args.target)?;
+    let mut builder =
+        settings::builder(&args.source, &args.capture, &args.run, &file)?.identity(target.identity());
+    let given = settings::given_start(&args.run, &file)?;
+    let text = BigintText::options(args.run.bigint);
+    let mut watch = Watcher::new(&target, args.output);
+    let done = match &target {
+        Target::Ledger(path) => {
+            let mut options = LedgerOptions::default();
+            options.text = text;
+            let mut ledger = Ledger::open(path, options)?;
+            let stored = ledger.position().map_err(|error| Halt::from(&error))?.is_some();
+            builder = builder.start(start(given, stored, &args)?);
+            let replica = builder.build()?;
+            let handle = replica.handle();
+            runtime()?.block_on(to_end(replica.run_blocking(ledger), handle, |handle| watch.see(handle)))
+        }
+        Target::JsonLines(path) => {
+            let mut options = JsonOptions::default();
+            options.text = text;
+            let mut lines = JsonFile::open(path, options)?;
+            let stored = lines.position().map_err(|error| Halt::from(&error))?.is_some();
+            builder = builder.start(start(given, stored, &args)?);
+            let replica = builder.build()?;
+            let handle = replica.handle();
+            runtime()?.block_on(to_end(replica.run_blocking(lines), handle, |handle| watch.see(handle)))
+        }
+        Target::Checkpoint(_) => {
+            return Err(crate::args::invalid("TARGET", "is a checkpoint, which holds no changes").into());
+        }
+    };
+    watch.end();
+    done
+}
+
+fn refuse_what_is_to_come(args: &Sync) -> Result<(), Halt> {
+    let to_come = [
+        (args.snapshot, "snapshot"),
+        (args.snapshot_rate.is_some(), "snapshot-rate"),
+        (!args.copy_again.is_empty(), "copy-again"),
+    ];
+    match to_come.iter().find(|(given, _)| *given) {
+        Some((_, name)) => {
+            Err(crate::args::invalid(name, "is not available yet: the initial copy is still to come"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The start to run with. An empty target needs one to be said; which ones there are is told as commands.
+fn start(given: Option<Start>, stored: bool, args: &Sync) -> Result<Start, Failure> {
+    match given {
+        Some(start) => Ok(start),
+        None if stored => Ok(Start::Stored),
+        None => {
+            if args.output == Output::Text {
+                let source = args.source.source.split('?').next().unwrap_or_default();
+                let source = match source.rsplit_once('@') {
+                    // A password may stand in the URL.
+                    Some((user, host)) => format!(
+                        "{}@{host}",
+                        user.rsplit_once(':').map_or(user, |(user, _)| if user == "mysql" {
+                            "mysql:"
+                        } else {
+                            user
+                        })
+                    ),
+                    None => source.to_owned(),
+                };
+                eprintln!("The target is empty. Say where to begin:");
+                for start in ["earliest", "current", "GTIDSET"] {
+                    eprintln!("  capstan sync '{source}' '{}' --start {start}", args.target);
+                }
+                eprintln!(
+                    "  capstan sync '{source}' '{}' --seeded-at GTIDSET   # loaded from a dump made there",
+                    args.target
+                );
+            }
+            Err(Halt::new(Code::StartPositionRequired).into())
+        }
+    }
+}
+
+/// Tells people and other processes how it goes.
+struct Watcher {
+    path: std::path::PathBuf,
+    bar: Option<ProgressBar>,
+    last: Option<(Instant, u64)>,
+}
+
+impl Watcher {
+    fn new(target: &Target, output: Output) -> Self {
+        let bar = (output == Output::Text && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self { path: target.status_path(), bar, last: None }
+    }
+
+    fn see(&mut self, handle: &Handle) {
+        let status = handle.status();
+        if let Some(bar) = &self.bar {
+            let rate = match self.last {
+                Some((at, before)) if at.elapsed().as_secs_f64() > 0.0 => {
+                    (status.transactions.saturating_sub(before)) as f64 / at.elapsed().as_secs_f64()
+                }
+                _ => 0.0,
+            };
+            self.last = Some((Instant::now(), status.transactions));
+            let lag =
+                status.lag_ms.map_or_else(|| "-".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1000.0));
+            let trouble = status.trouble.map_or_else(String::new, |code| format!(" · {code}"));
+            bar.set_message(format!(
+                "{} · {} transactions · {rate:.0}/s · newest {lag} old{trouble}",
+                status.state, status.transactions
+            ));
+            bar.tick();
+        }
+        let mut value = serde_json::to_value(&status).unwrap_or_default();
+        if let Some(object) = value.as_object_mut() {
+            object.insert("pid".to_owned(), json!(std::process::id()));
+            let at = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            object.insert("written_unix_ms".to_owned(), json!(u64::try_from(at.as_millis()).unwrap_or(0)));
+        }
+        // Of no weight for correctness, so a failure here must not stop the pipeline.
+        if let Err(error) = replace(&self.path, value.to_string().as_bytes()) {
+            tracing::warn!(kind = ?error.kind(), "the status file could not be written");
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish();
+        }
+    }
+}
+
+/// Replaces a file as a whole.
+fn replace(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = std::path::PathBuf::from(name);
+    let mut file = std::fs::File::create(&new)?;
+    file.write_all(bytes)?;
+    std::fs::rename(&new, path)
+}

@@ -1,0 +1,82 @@
+//! Targets by their text.
+
+use std::path::{Path, PathBuf};
+
+use capstan::{Code, Detail, Halt};
+
+use crate::args::invalid;
+
+/// Where changes go, or where a position is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `sqlite:PATH?mode=ledger`
+    Ledger(PathBuf),
+    /// `jsonl:PATH`
+    JsonLines(PathBuf),
+    /// `checkpoint:PATH`: the file that `tail --checkpoint` keeps.
+    Checkpoint(PathBuf),
+}
+
+impl Target {
+    /// Reads a target.
+    pub fn parse(text: &str) -> Result<Self, Halt> {
+        let (scheme, rest) =
+            text.split_once(':').ok_or_else(|| invalid("TARGET", "begins with sqlite: or jsonl:"))?;
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        if path.is_empty() {
+            return Err(invalid("TARGET", "names no path"));
+        }
+        let path = PathBuf::from(path);
+        match (scheme, query) {
+            ("sqlite", "mode=ledger") => Ok(Self::Ledger(path)),
+            ("sqlite", "" | "mode=mirror") => Err(Halt::new(Code::ConfigInvalid)
+                .with(Detail::Note("A mirror is not available yet; a ledger is: sqlite:PATH?mode=ledger"))),
+            ("jsonl", "") => Ok(Self::JsonLines(path)),
+            ("checkpoint", "") => Ok(Self::Checkpoint(path)),
+            ("sqlite" | "jsonl" | "checkpoint", _) => Err(Halt::new(Code::UnknownOption)
+                .with(Detail::Setting(query.to_owned(), "is no key of a target"))),
+            _ => Err(invalid("TARGET", "is of no known kind: sqlite:PATH?mode=ledger or jsonl:PATH")),
+        }
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Ledger(path) | Self::JsonLines(path) | Self::Checkpoint(path) => path,
+        }
+    }
+
+    /// The file in which its process says how it is.
+    pub fn status_path(&self) -> PathBuf {
+        let mut name = self.path().as_os_str().to_owned();
+        name.push(".status.json");
+        PathBuf::from(name)
+    }
+
+    /// What makes the replica UUID stable: the absolute path.
+    pub fn identity(&self) -> Vec<u8> {
+        let path = std::path::absolute(self.path()).unwrap_or_else(|_| self.path().to_owned());
+        path.into_os_string().into_encoded_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_read_or_refused_by_name() {
+        for (text, want) in [
+            ("sqlite:a/b.db?mode=ledger", Ok(Target::Ledger("a/b.db".into()))),
+            ("jsonl:/tmp/x.jsonl", Ok(Target::JsonLines("/tmp/x.jsonl".into()))),
+            ("checkpoint:p", Ok(Target::Checkpoint("p".into()))),
+            ("sqlite:a.db", Err(Code::ConfigInvalid)),
+            ("sqlite:a.db?mode=ledgr", Err(Code::UnknownOption)),
+            ("jsonl:", Err(Code::ConfigInvalid)),
+            ("a.db", Err(Code::ConfigInvalid)),
+            ("kafka:topic", Err(Code::ConfigInvalid)),
+        ] {
+            assert_eq!(Target::parse(text).map_err(|halt| halt.code), want, "{text}");
+        }
+    }
+}
