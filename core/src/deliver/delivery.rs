@@ -77,6 +77,10 @@ pub struct Delivery {
     kept: Option<BatchState>,
     /// The vector of the last batch, used again.
     spare: Vec<Event>,
+    /// The sink gave a streamed transaction back before its end: what still comes of it is no unit.
+    discards: bool,
+    /// What failed can only come again over a new link, so nothing behind it may overtake it.
+    waits_for_restart: bool,
 }
 
 /// The batch that is out.
@@ -84,8 +88,11 @@ struct Out {
     attempt: Attempt,
     upto: Seq,
     next: Option<Position>,
+    streamed: bool,
     /// A streamed transaction whose end has not been pushed yet.
     open: bool,
+    /// A streamed transaction that its source took back.
+    aborted: bool,
 }
 
 impl fmt::Debug for Delivery {
@@ -108,6 +115,8 @@ impl Delivery {
             out: None,
             kept: None,
             spare: Vec::new(),
+            discards: false,
+            waits_for_restart: false,
         }
     }
 
@@ -116,13 +125,19 @@ impl Delivery {
         if let Event::Claim { position, .. } = &event {
             self.me = Some((position.epoch(), position.owner()));
         }
-        if let Some(out) = &mut self.out {
-            if out.open {
-                if matches!(event, Event::TxCommit(_) | Event::TxAbort { .. }) {
-                    out.open = false;
-                }
-                return Push::Feed(event);
+        let end = matches!(event, Event::TxCommit(_) | Event::TxAbort { .. });
+        let abort = matches!(event, Event::TxAbort { .. });
+        if self.discards {
+            self.discards = !end;
+            if let Some(out) = &mut self.out {
+                out.aborted |= abort;
             }
+            return Push::Queued;
+        }
+        if let Some(out) = self.out.as_mut().filter(|out| out.open) {
+            out.open = !end;
+            out.aborted |= abort;
+            return Push::Feed(event);
         }
         self.queue.push_back(event);
         Push::Queued
@@ -143,7 +158,7 @@ impl Delivery {
     /// The next batch, if none is out and one can be cut. `feed` is asked for where its transaction
     /// is handed over while it is read.
     pub fn next_batch(&mut self, feed: impl FnOnce() -> Box<dyn Feed>) -> Option<BatchState> {
-        if self.out.is_some() || self.kept.is_some() {
+        if self.out.is_some() || self.kept.is_some() || self.waits_for_restart {
             return None;
         }
         let stored = self.durable.clone()?;
@@ -153,7 +168,9 @@ impl Delivery {
         let attempt = self.attempt();
         // Before the claim there may be nothing stored, and then the claim is the whole position.
         let base = stored.clone().unwrap_or_else(|| Position::new(crate::gtid::GtidSet::default(), ""));
-        self.out = Some(Out { attempt, upto: cut.upto, next: None, open: cut.open });
+        let (upto, open, streamed) = (cut.upto, cut.open, cut.streamed);
+        let aborted = matches!(events.last(), Some(Event::TxAbort { .. }));
+        self.out = Some(Out { attempt, upto, next: None, streamed, open, aborted });
         let feed = if cut.streamed { Some(feed()) } else { None };
         Some(BatchState::new(events, feed, base, Expected::new(stored), attempt, cut.upto))
     }
@@ -186,7 +203,7 @@ impl Delivery {
     pub fn failed(&mut self, state: BatchState) {
         if let Some(out) = &mut self.out {
             out.next = Some(next_position(&state));
-            out.open = false;
+            self.discards |= core::mem::take(&mut out.open);
         }
         if state.is_streamed() {
             // Its events are gone; it can only come again over the link.
@@ -199,7 +216,7 @@ impl Delivery {
     /// The batch that is out was dropped without an answer.
     pub fn dropped(&mut self) {
         if let Some(out) = &mut self.out {
-            out.open = false;
+            self.discards |= core::mem::take(&mut out.open);
         }
     }
 
@@ -209,7 +226,8 @@ impl Delivery {
         let mut state = self.kept.take()?;
         let attempt = self.attempt();
         state.rewind(attempt);
-        self.out = Some(Out { attempt, upto: state.upto, next: None, open: false });
+        self.out =
+            Some(Out { attempt, upto: state.upto, next: None, streamed: false, open: false, aborted: false });
         Some(state)
     }
 
@@ -228,7 +246,8 @@ impl Delivery {
                 }
             }
             Holds::Expected => {
-                self.out = None;
+                let out = self.out.take();
+                self.waits_for_restart |= out.is_some_and(|out| out.streamed && !out.aborted);
                 if self.durable.is_none() {
                     self.durable = Some(stored.cloned());
                 }
@@ -236,6 +255,7 @@ impl Delivery {
             Holds::Moved => {
                 self.out = None;
                 self.kept = None;
+                self.waits_for_restart = true;
                 self.durable = Some(stored.cloned());
             }
             // Nothing of ours may be written over it.
@@ -254,6 +274,8 @@ impl Delivery {
         self.queue.clear();
         self.kept = None;
         self.out = None;
+        self.discards = false;
+        self.waits_for_restart = false;
         holds
     }
 

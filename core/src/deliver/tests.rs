@@ -317,6 +317,79 @@ fn an_aborted_transaction_says_whether_it_comes_again() {
 }
 
 #[test]
+fn what_still_comes_of_a_streamed_transaction_that_failed_is_no_unit() {
+    let mut delivery = claimed(BatchLimits::default());
+    let mut all: VecDeque<Event> = events(0).into();
+    while !matches!(all.front(), Some(Event::TxBegin(begin)) if begin.streamed) {
+        let event = all.pop_front().unwrap();
+        let _ = delivery.push(event);
+    }
+    let mut ddl = delivery.next_batch(no_feed).unwrap();
+    let ack = read_all(&mut ddl).unwrap();
+    delivery.accept(ddl, ack).unwrap();
+    let begin = all.pop_front().unwrap();
+    let _ = delivery.push(begin);
+    let state = delivery.next_batch(|| Box::new(Queue::default())).unwrap();
+    // The sink gives it back with a transient failure, while the link goes on reading it.
+    delivery.failed(state);
+    let rows = all.drain(..2).collect::<Vec<_>>();
+    assert!(rows.iter().any(|event| matches!(event, Event::Rows(_))));
+    push_all(&mut delivery, rows);
+    let durable = delivery.durable().cloned();
+    assert_eq!(delivery.read_back(durable.as_ref()), Holds::Expected);
+    push_all(&mut delivery, alloc::vec![Event::TxAbort { seq: Seq(2), comes_again: true }]);
+    assert!(delivery.next_batch(no_feed).is_none(), "its rest was taken for a unit");
+    // Nor may what follows overtake it: it comes again over a new link, and after that all is well.
+    let progress = || alloc::vec![Event::Progress { seq: Seq(3), advance: Box::default() }];
+    push_all(&mut delivery, progress());
+    assert!(delivery.next_batch(no_feed).is_none(), "a later unit overtook it");
+    assert_eq!(delivery.restart(durable.as_ref()), Holds::Expected);
+    assert!(delivery.next_batch(no_feed).is_none(), "a unit of the old link");
+    push_all(&mut delivery, progress());
+    let mut state = delivery.next_batch(no_feed).unwrap();
+    assert!(read_all(&mut state).is_ok());
+}
+
+#[test]
+fn a_streamed_transaction_that_its_source_took_back_holds_nothing_up() {
+    for late in [false, true] {
+        let mut delivery = claimed(BatchLimits::default());
+        let begin = TxBegin {
+            seq: Seq(1),
+            gtid: Some(gtid(1)),
+            committed_at: None,
+            streamed: true,
+            schema_change: false,
+        };
+        let abort = || Event::TxAbort { seq: Seq(1), comes_again: false };
+        let _ = delivery.push(Event::TxBegin(begin));
+        if !late {
+            let _ = delivery.push(abort());
+        }
+        let state = delivery.next_batch(|| Box::new(Queue::default())).unwrap();
+        delivery.failed(state);
+        if late {
+            let _ = delivery.push(abort());
+        }
+        push_all(&mut delivery, alloc::vec![Event::Progress { seq: Seq(2), advance: Box::default() }]);
+        assert_eq!(delivery.read_back(Some(&start())), Holds::Expected);
+        assert!(delivery.next_batch(no_feed).is_some(), "late: {late}");
+    }
+}
+
+#[test]
+fn nothing_overtakes_a_batch_whose_position_has_moved() {
+    let mut delivery = claimed(BatchLimits::default());
+    push_all(&mut delivery, events(1 << 20));
+    let state = delivery.next_batch(no_feed).unwrap();
+    delivery.failed(state);
+    let mut moved = start();
+    moved.add(&gtid(1), SourceTime(1));
+    assert_eq!(delivery.read_back(Some(&moved)), Holds::Moved);
+    assert!(delivery.next_batch(no_feed).is_none());
+}
+
+#[test]
 fn a_blocking_sink_reads_the_same() {
     let mut delivery = claimed(BatchLimits { max_transactions: 100, max_bytes: 1 << 20 });
     push_all(&mut delivery, events(1 << 20));
