@@ -41,3 +41,8 @@ pub use crate::{
 };
 
 pub(crate) use capstan_core::halt;
+
+/// The page for newcomers; its example must compile.
+#[cfg(all(doctest, feature = "net"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;
