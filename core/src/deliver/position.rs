@@ -171,6 +171,13 @@ impl Position {
         self
     }
 
+    /// The same position with one more transaction processed, though nobody has seen it: a recorded decision
+    /// of a person. It never counts as the newest one, for its commit time is not known.
+    pub fn with_skipped(mut self, gtid: &Gtid) -> Self {
+        self.gtid_set.add(gtid);
+        self
+    }
+
     /// The same position under another captured set: a recorded decision of a person.
     pub fn with_captured(mut self, captured: impl Into<String>) -> Self {
         self.captured = captured.into();
@@ -394,6 +401,14 @@ mod tests {
         assert_eq!(expected.check(Some(&later)), Err(Mismatch::Stale));
         assert_eq!(expected.check(Some(&ours.claimed(7))), Err(Mismatch::Fenced));
         assert_eq!(expected.check(None), Err(Mismatch::Fenced));
+    }
+
+    #[test]
+    fn a_skipped_transaction_is_processed_and_never_the_newest() {
+        let skipped = "3e11fa47-71ca-11e1-9e33-c80aa9429562:13".parse().unwrap();
+        let moved = position().with_skipped(&skipped);
+        assert!(moved.gtid_set().contains(&skipped));
+        assert_eq!(moved.last(), position().last());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use capstan::{
     Code, Decision, Detail, Expected, Halt, Stored,
     checkpoint::FileCheckpoint,
-    core::{capture::CapturedSet, time::SourceTime},
+    core::capture::CapturedSet,
     jsonl::{JsonFile, JsonOptions},
     sqlite::{Ledger, LedgerOptions},
 };
@@ -41,8 +41,7 @@ fn run_on(command: &PositionCommand, of: &PositionOf) -> Result<u8, Failure> {
             if stored.gtid_set().contains(&gtid) {
                 return Err(invalid("gtid", "is processed already").into());
             }
-            let mut moved = stored.clone();
-            moved.add(&gtid, SourceTime(0));
+            let moved = stored.clone().with_skipped(&gtid);
             decide(&mut *target, &stored, moved, "skip", &gtid.to_string(), reason)?;
             println!("{gtid} will not be delivered.");
         }
