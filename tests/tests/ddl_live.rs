@@ -183,7 +183,7 @@ fn faults(ddl: &[Ddl], before: &State, after: &State, row_events: bool) -> Vec<S
         row_events
             || ddl
                 .iter()
-                .filter(|ddl| ddl.rows != RowsEffect::Unchanged)
+                .filter(|ddl| !ddl.temporary && ddl.rows != RowsEffect::Unchanged)
                 .any(|ddl| ddl.tables == Tables::Every || names_of(ddl).any(|name| names.contains(&&name)))
     };
     for (name, table) in after {
