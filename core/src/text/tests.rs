@@ -17,7 +17,7 @@ use crate::gtid::{Gtid, GtidSet};
 use crate::sql::{DdlKind, RowsEffect};
 use crate::time::SourceTime;
 use crate::value::json::JsonError;
-use crate::value::{Column, ColumnType, Decimal, Json, Value, ValueError, ValueFault};
+use crate::value::{Bit, Column, ColumnType, Decimal, Json, Value, ValueError, ValueFault};
 
 const NUMBERS: TextOptions = TextOptions { bigint: Bigint::Number };
 const STRINGS: TextOptions = TextOptions { bigint: Bigint::String };
@@ -125,6 +125,13 @@ fn numbers_that_doubles_cannot_hold_are_strings_where_asked() {
     ] {
         assert!(line.contains(want), "{line}");
     }
+    // A double holds 53 bits.
+    for (bits, want) in [(53, "7"), (54, "\"7\"")] {
+        let column = column(ColumnType::Bit { bits });
+        let mut out = String::new();
+        write_value(&mut out, &column, Value::Bit(Bit::new(7, bits).unwrap()), STRINGS).unwrap();
+        assert_eq!(out, want);
+    }
     // The type decides, not the value, so a column does not change its JSON type from row to row.
     assert!(changes(EVERY_TYPE, STRINGS)[1].contains(r#""i64":"0","u64":"0""#));
 }
@@ -229,7 +236,6 @@ fn a_chunk_of_a_snapshot_is_one_line() {
 
 #[test]
 fn a_malformed_value_leaves_no_half_of_it() {
-    let column = |column_type| Column { name: "c".to_owned(), column_type, nullable: true, visible: true };
     let json = column(ColumnType::Json);
     let cut = [0x02, 0x02, 0x00, 0x0a, 0x00, 0x05, 0x01, 0x00, 0x0c, 0xff, 0x00];
     let bad = Value::Json(Json::new(&cut));
@@ -250,6 +256,47 @@ fn a_malformed_value_leaves_no_half_of_it() {
     let decimal = Value::Decimal(Decimal::new(&[0x80], 1, 0).unwrap());
     write_value(&mut out, &double, decimal, NUMBERS).unwrap();
     assert_eq!(out, "before\"0\"");
+}
+
+/// A row whose JSON document turns out malformed (BL-19 with another size in its first document) leaves
+/// the line as it was before the row, comma and all.
+#[test]
+fn a_malformed_row_leaves_the_line_as_it_was() {
+    let mut file = BL_19.to_vec();
+    let size = file.windows(4).position(|bytes| bytes == [0x55, 0x00, 0x20, 0x00]).unwrap();
+    file[size] = 0xff;
+    let mut failed = 0;
+    each(&file, |before, after| {
+        let mut out = String::new();
+        let mut line = TransactionLine::begin(&mut out, None, None);
+        each(BL_11, |before, after| line.change(&mut out, before, after, NUMBERS).unwrap());
+        let whole = out.clone();
+        if let Err(why) = line.change(&mut out, before, after, NUMBERS) {
+            failed += 1;
+            assert_eq!(why, ValueError { column: 1, reason: ValueFault::Json(JsonError::Short) });
+            assert_eq!(out, whole);
+            assert_eq!(write_change(&mut out, before, after, NUMBERS), Err(why));
+            assert_eq!(out, whole);
+
+            let set = GtidSet::default();
+            let row = after.unwrap();
+            let mut out = String::new();
+            let mut line = SnapshotLine::begin(&mut out, row.table(), 0, &set, false);
+            let id = || row.values().take(1);
+            line.row(&mut out, id(), NUMBERS).unwrap();
+            let whole = out.clone();
+            assert_eq!(line.row(&mut out, row.values(), NUMBERS), Err(why));
+            assert_eq!(out, whole);
+            line.row(&mut out, id(), NUMBERS).unwrap();
+            line.end(&mut out);
+            assert!(out.ends_with("\"rows\":[{\"id\":1},{\"id\":1}]}\n"), "{out}");
+        }
+    });
+    assert_eq!(failed, 1);
+}
+
+fn column(column_type: ColumnType) -> Column {
+    Column { name: "c".to_owned(), column_type, nullable: true, visible: true }
 }
 
 fn changes(file: &[u8], options: TextOptions) -> Vec<String> {

@@ -276,6 +276,27 @@ proptest! {
     }
 }
 
+/// `double_quote` and `escape_character` of `sql-common/json_dom.cc`.
+#[test]
+fn a_string_has_the_servers_escapes_and_no_others() {
+    for code in 0..=0x100_u32 {
+        let character = char::from_u32(code).unwrap();
+        let want = match code {
+            0x08 => "\\b".to_string(),
+            0x09 => "\\t".to_string(),
+            0x0a => "\\n".to_string(),
+            0x0c => "\\f".to_string(),
+            0x0d => "\\r".to_string(),
+            0x00..=0x1f => format!("\\u{code:04x}"),
+            0x22 | 0x5c => format!("\\{character}"),
+            _ => character.to_string(),
+        };
+        let mut out = String::new();
+        escape::quote(&mut out, &format!("é{character}x"));
+        assert_eq!(out, format!("\"é{want}x\""));
+    }
+}
+
 /// The vectors of RFC 4648, section 10, and lengths around the pieces it is written in.
 #[test]
 fn base64_is_that_of_rfc_4648() {
