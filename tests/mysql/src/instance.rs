@@ -90,13 +90,11 @@ impl Instance {
 
 /// Ends a server that was started to outlive its starter, and removes its folder.
 pub(crate) fn stop_detached(folder: &Path) -> Result<(), LaunchError> {
-    if let Some(pid) = server_of(folder) {
-        signal(pid, "TERM")?;
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while server_of(folder).is_some() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(50));
+    if let Some(server) = server_of(folder) {
+        signal(server.pid, "TERM")?;
+        if !server.ends_within(Duration::from_secs(60)) {
+            kill_server_of(folder);
         }
-        kill_server_of(folder);
     }
     remove_folder(folder)
 }
@@ -157,24 +155,62 @@ fn sweep_in(base: &Path) {
 }
 
 fn kill_server_of(folder: &Path) {
-    if let Some(pid) = server_of(folder) {
-        let _ = signal(pid, "KILL");
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while server_of(folder).is_some() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+    if let Some(server) = server_of(folder) {
+        let _ = signal(server.pid, "KILL");
+        server.ends_within(Duration::from_secs(10));
     }
 }
 
 /// The process that serves the folder. Its number alone could be another's by now: its arguments must name the folder.
-fn server_of(folder: &Path) -> Option<u32> {
+fn server_of(folder: &Path) -> Option<Process> {
     let pid: u32 = fs::read_to_string(folder.join(PID_FILE)).ok()?.trim().parse().ok()?;
-    if !Path::new("/proc/self").exists() {
-        return signal(pid, "0").is_ok().then_some(pid);
+    let server = Process { pid, started: started(pid) };
+    if !has_proc() {
+        return server.runs().then_some(server);
     }
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let needle = folder.as_os_str().as_encoded_bytes();
-    arguments.windows(needle.len().max(1)).any(|window| window == needle).then_some(pid)
+    arguments.windows(needle.len().max(1)).any(|window| window == needle).then_some(server)
+}
+
+/// A process that is not a child of this one.
+struct Process {
+    pid: u32,
+    /// What the kernel says of its start: another process of that number has another.
+    started: Option<String>,
+}
+
+impl Process {
+    fn runs(&self) -> bool {
+        if has_proc() {
+            self.started.is_some() && started(self.pid) == self.started
+        } else {
+            signal(self.pid, "0").is_ok()
+        }
+    }
+
+    fn ends_within(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        while self.runs() {
+            if Instant::now() > deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        true
+    }
+}
+
+fn has_proc() -> bool {
+    Path::new("/proc/self").exists()
+}
+
+/// When a process was started; nothing once it has ended, waited for or not.
+fn started(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything; behind it come the state and, as the 20th field, the start (proc(5)).
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    if matches!(fields.next()?, "Z" | "X") { None } else { fields.nth(18).map(str::to_owned) }
 }
 
 /// A process that waits for the end of this one, however it comes: then its end of the pipe closes.

@@ -215,7 +215,8 @@ fn decode(text: &str) -> Option<String> {
             continue;
         }
         let (digits, after) = rest.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.contains('+'))?; // "+1" would pass
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
         rest = after;
     }
     String::from_utf8(bytes).ok()
