@@ -10,7 +10,8 @@ const COMMAND: &str = env!("CARGO_BIN_EXE_capstan-mysql");
 
 #[test]
 fn a_killed_starter_takes_its_server_along() {
-    let mut started = Started::new();
+    let base = tempfile::tempdir().unwrap();
+    let mut started = Started::new(base.path());
     assert!(runs(started.pid));
     started.starter.kill().unwrap();
     started.starter.wait().unwrap();
@@ -19,18 +20,18 @@ fn a_killed_starter_takes_its_server_along() {
 
 #[test]
 fn what_a_killed_watchdog_missed_is_swept() {
-    let mut started = Started::new();
-    for watchdog in watchdogs_of(&started.folder) {
-        assert!(Command::new("kill").args(["-s", "KILL", &watchdog.to_string()]).status().unwrap().success());
-        until("the watchdog is gone", || !runs(watchdog));
-    }
-    capstan_mysql::sweep();
+    let base = tempfile::tempdir().unwrap();
+    let mut started = Started::new(base.path());
+    let watchdog = watchdog_of(&started.folder);
+    assert!(Command::new("kill").args(["-s", "KILL", &watchdog.to_string()]).status().unwrap().success());
+    until("the watchdog is gone", || !runs(watchdog));
+    succeeds(Command::new(COMMAND).arg("sweep").env("TMPDIR", base.path()));
     assert!(runs(started.pid), "a living owner's server is left alone");
     started.starter.kill().unwrap();
     started.starter.wait().unwrap();
-    // By this call, or by the start of a server in another test at the same time.
-    capstan_mysql::sweep();
-    until("the sweep has ended the server", || !runs(started.pid) && !started.folder.exists());
+    assert!(runs(started.pid));
+    succeeds(Command::new(COMMAND).arg("sweep").env("TMPDIR", base.path()));
+    assert!(!runs(started.pid) && !started.folder.exists());
 }
 
 #[test]
@@ -136,8 +137,10 @@ struct Started {
 }
 
 impl Started {
-    fn new() -> Started {
-        let mut starter = Command::new(COMMAND).arg("start").stdout(Stdio::piped()).spawn().unwrap();
+    /// In a temporary folder of its own, in which nobody else sweeps.
+    fn new(base: &Path) -> Started {
+        let mut command = Command::new(COMMAND);
+        let mut starter = command.arg("start").env("TMPDIR", base).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(starter.stdout.take().unwrap()).lines().map(Result::unwrap);
         let text: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
         let text = text.join("\n");
@@ -168,8 +171,8 @@ fn runs(pid: u32) -> bool {
     status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
 }
 
-/// The processes that watch over exactly that folder.
-fn watchdogs_of(folder: &Path) -> Vec<u32> {
+/// The process that watches over exactly that folder.
+fn watchdog_of(folder: &Path) -> u32 {
     let pids = std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
@@ -181,12 +184,12 @@ fn watchdogs_of(folder: &Path) -> Vec<u32> {
         })
         .collect();
     assert_eq!(watchdogs.len(), 1);
-    watchdogs
+    watchdogs.into_iter().next().unwrap()
 }
 
 /// Waits for what must come; how long it takes is not what is tested.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < deadline, "{what}: not yet");
         std::thread::sleep(Duration::from_millis(20));
