@@ -71,10 +71,12 @@ pub fn named_exception(statement: &Statement) -> Option<NamedException> {
         .then_some(NamedException::PtTableChecksum)
 }
 
-/// A name in lower case, for comparing names under `lower_case_table_names` 1 and 2.
+/// A name in lower case, for comparing names under `lower_case_table_names` 1 and 2: whatever the server
+/// puts into lower case comes out equal here.
 ///
 /// Character by character, as the server's `my_casedn_str` under utf8mb3_general_ci does it: no
-/// character becomes several, and the place in the word does not matter.
+/// character becomes several, and the place in the word does not matter. It knows letters of later
+/// Unicode versions too, which the server leaves alone; so use it on both sides of a comparison.
 #[must_use]
 pub fn lower_case(name: &str) -> String {
     let lower = |c: char| {
