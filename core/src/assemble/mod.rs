@@ -659,10 +659,10 @@ impl Assembler {
     fn count(&mut self, group: &Group) {
         let Some(gtid) = &group.gtid else { return };
         self.processed.add(gtid);
-        if let Some((until, left)) = &mut self.until {
-            if until.contains(gtid) {
-                *left = left.saturating_sub(1);
-            }
+        if let Some((until, left)) = &mut self.until
+            && until.contains(gtid)
+        {
+            *left = left.saturating_sub(1);
         }
     }
 

@@ -101,11 +101,12 @@ impl Assembler {
             // for all we know.
             return if skip { Ok(()) } else { self.on_statement_logged(query) };
         }
-        if !skip && !ddl.temporary {
-            if let Some(change) = self.schema_change(ddl, query) {
-                self.with_group(|group| group.schema_change = !begun);
-                self.push(Event::SchemaChange(Box::new(change)));
-            }
+        if !skip
+            && !ddl.temporary
+            && let Some(change) = self.schema_change(ddl, query)
+        {
+            self.with_group(|group| group.schema_change = !begun);
+            self.push(Event::SchemaChange(Box::new(change)));
         }
         if begun { Ok(()) } else { self.commit(now) }
     }

@@ -19,6 +19,9 @@ use crate::{
 /// How many decisions about names are remembered.
 const REMEMBERED_MAX: usize = 16_384;
 
+/// Rows of a captured table, with its version if it is another one than before.
+pub(super) type Taken = Option<(Option<Arc<TableVersion>>, RowsEvent)>;
+
 /// The tables of the stream as the captured set sees them.
 pub(super) struct Tables {
     captured: CapturedSet,
@@ -78,12 +81,7 @@ impl Tables {
 
     /// Takes a row event: `None` if its table is not captured; else the rows, and the table version
     /// if it is another one than before.
-    pub(super) fn rows(
-        &mut self,
-        type_code: u8,
-        body: Bytes,
-        sliced: bool,
-    ) -> Result<Option<(Option<Arc<TableVersion>>, RowsEvent)>, Halt> {
+    pub(super) fn rows(&mut self, type_code: u8, body: Bytes, sliced: bool) -> Result<Taken, Halt> {
         let head = RowsHead::parse(type_code, &body).map_err(|_| Halt::new(Code::EventMalformed))?;
         let taken = self.take_rows(head, body, sliced);
         if head.ends_statement() {
@@ -92,12 +90,7 @@ impl Tables {
         taken
     }
 
-    fn take_rows(
-        &mut self,
-        head: RowsHead,
-        body: Bytes,
-        sliced: bool,
-    ) -> Result<Option<(Option<Arc<TableVersion>>, RowsEvent)>, Halt> {
+    fn take_rows(&mut self, head: RowsHead, body: Bytes, sliced: bool) -> Result<Taken, Halt> {
         if head.is_dummy() || self.filtered.contains(&head.table_id) {
             return Ok(None);
         }

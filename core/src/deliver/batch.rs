@@ -50,13 +50,13 @@ pub enum Incomplete {
 /// and process.
 #[must_use = "return it from apply once batch and position are durable"]
 pub struct Ack {
-    pub(super) position: Position,
+    pub(super) position: Arc<Position>,
     pub(super) attempt: Attempt,
 }
 
 impl Ack {
     /// The position to store in the same atomic write as the batch.
-    pub const fn position(&self) -> &Position {
+    pub fn position(&self) -> &Position {
         &self.position
     }
 }
@@ -93,8 +93,11 @@ pub struct BatchState {
     pub(super) next: usize,
     pub(super) feed: Option<Box<dyn Feed>>,
     pub(super) expected: Expected,
-    pub(super) base: Position,
+    pub(super) base: Arc<Position>,
+    /// The position as far as the batch was read.
     pub(super) position: Position,
+    /// The position of the whole batch, once it was read to its end.
+    pub(super) folded: Option<Arc<Position>>,
     pub(super) attempt: Attempt,
     pub(super) upto: Seq,
     at: At,
@@ -112,7 +115,7 @@ impl BatchState {
     pub(super) fn new(
         events: Vec<Event>,
         feed: Option<Box<dyn Feed>>,
-        base: Position,
+        base: Arc<Position>,
         expected: Expected,
         attempt: Attempt,
         upto: Seq,
@@ -122,7 +125,8 @@ impl BatchState {
             next: 0,
             feed,
             expected,
-            position: base.clone(),
+            position: (*base).clone(),
+            folded: None,
             base,
             attempt,
             upto,
@@ -151,7 +155,8 @@ impl BatchState {
     /// Back to its start, for another attempt.
     pub(super) fn rewind(&mut self, attempt: Attempt) {
         self.next = 0;
-        self.position = self.base.clone();
+        self.position = (*self.base).clone();
+        self.folded = None;
         self.at = At::Boundary;
         self.poison = None;
         self.attempt = attempt;
@@ -352,7 +357,15 @@ impl Batch<'_> {
         if state.open_unit()? {
             return Err(state.poisoned(Incomplete::Unread));
         }
-        Ok(Ack { position: state.position.clone(), attempt: state.attempt })
+        // Cloning a set costs more than reading a small transaction, so the folded position is moved out
+        // and shared from here on.
+        let empty = Position::new(crate::gtid::GtidSet::new(), "");
+        let position = match &state.folded {
+            Some(folded) => Arc::clone(folded),
+            None => Arc::new(core::mem::replace(&mut state.position, empty)),
+        };
+        state.folded = Some(Arc::clone(&position));
+        Ok(Ack { position, attempt: state.attempt })
     }
 
     fn unit(&mut self) -> Result<Option<Unit<'_>>, Incomplete> {

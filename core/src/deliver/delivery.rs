@@ -1,6 +1,6 @@
 //! Cuts the sequence into batches and checks what comes back.
 
-use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, sync::Arc, vec::Vec};
 use core::fmt;
 
 use super::{
@@ -68,7 +68,7 @@ pub struct Delivery {
     pipeline: u64,
     attempts: u64,
     /// What is durable, as far as we know; `None` until the first answer.
-    durable: Option<Option<Position>>,
+    durable: Option<Option<Arc<Position>>>,
     /// Our epoch and mark, once the claim was pushed.
     me: Option<(u64, u64)>,
     queue: VecDeque<Event>,
@@ -87,7 +87,7 @@ pub struct Delivery {
 struct Out {
     attempt: Attempt,
     upto: Seq,
-    next: Option<Position>,
+    next: Option<Arc<Position>>,
     streamed: bool,
     /// A streamed transaction whose end has not been pushed yet.
     open: bool,
@@ -146,7 +146,7 @@ impl Delivery {
     /// What was last read back or acknowledged.
     #[must_use]
     pub fn durable(&self) -> Option<&Position> {
-        self.durable.as_ref().and_then(Option::as_ref)
+        self.durable.as_ref().and_then(Option::as_deref)
     }
 
     /// Whether a batch is out.
@@ -167,12 +167,12 @@ impl Delivery {
         events.extend(self.queue.drain(..cut.events));
         let attempt = self.attempt();
         // Before the claim there may be nothing stored, and then the claim is the whole position.
-        let base = stored.clone().unwrap_or_else(|| Position::new(crate::gtid::GtidSet::default(), ""));
+        let base = stored.clone().unwrap_or_else(|| Arc::new(Position::new(crate::gtid::GtidSet::new(), "")));
         let (upto, open, streamed) = (cut.upto, cut.open, cut.streamed);
         let aborted = matches!(events.last(), Some(Event::TxAbort { .. }));
         self.out = Some(Out { attempt, upto, next: None, streamed, open, aborted });
         let feed = if cut.streamed { Some(feed()) } else { None };
-        Some(BatchState::new(events, feed, base, Expected::new(stored), attempt, cut.upto))
+        Some(BatchState::new(events, feed, base, Expected::shared(stored), attempt, cut.upto))
     }
 
     /// The sink says that the batch is durable.
@@ -242,21 +242,21 @@ impl Delivery {
                     self.recycle(state);
                 }
                 if let Some(position) = stored {
-                    self.settled(position.clone());
+                    self.settled(Arc::new(position.clone()));
                 }
             }
             Holds::Expected => {
                 let out = self.out.take();
                 self.waits_for_restart |= out.is_some_and(|out| out.streamed && !out.aborted);
                 if self.durable.is_none() {
-                    self.durable = Some(stored.cloned());
+                    self.durable = Some(stored.cloned().map(Arc::new));
                 }
             }
             Holds::Moved => {
                 self.out = None;
                 self.kept = None;
                 self.waits_for_restart = true;
-                self.durable = Some(stored.cloned());
+                self.durable = Some(stored.cloned().map(Arc::new));
             }
             // Nothing of ours may be written over it.
             Holds::Foreign(_) => {
@@ -281,17 +281,16 @@ impl Delivery {
 
     fn compare(&self, stored: Option<&Position>) -> Holds {
         let Some(durable) = &self.durable else { return Holds::Expected };
-        if durable.as_ref() == stored {
+        if durable.as_deref() == stored {
             return Holds::Expected;
         }
         let Some(stored) = stored else { return Holds::Foreign(Code::PositionRegressed) };
-        if let Some(out) = &self.out {
-            if out.next.as_ref() == Some(stored) {
+        if let Some(out) = &self.out
+            && out.next.as_deref() == Some(stored) {
                 return Holds::Committed { upto: out.upto };
             }
-        }
         let lost = durable.as_ref().is_some_and(|durable| !durable.gtid_set().is_subset(stored.gtid_set()));
-        let epoch = durable.as_ref().map_or(0, Position::epoch);
+        let epoch = durable.as_deref().map_or(0, Position::epoch);
         if self.me == Some((stored.epoch(), stored.owner())) {
             // Under our own mark only we write: an attempt that was given up has landed late.
             if lost { Holds::Foreign(Code::PositionRegressed) } else { Holds::Moved }
@@ -302,7 +301,7 @@ impl Delivery {
         }
     }
 
-    fn settled(&mut self, position: Position) {
+    fn settled(&mut self, position: Arc<Position>) {
         self.durable = Some(Some(position));
     }
 
@@ -382,11 +381,14 @@ struct Cut {
 }
 
 /// The position a complete batch would store, folded from its events however far the sink has read.
-fn next_position(state: &BatchState) -> Position {
-    let mut position = if state.is_streamed() { state.position.clone() } else { state.base.clone() };
-    if state.is_streamed() {
-        return position;
+fn next_position(state: &BatchState) -> Arc<Position> {
+    if let Some(folded) = &state.folded {
+        return Arc::clone(folded);
     }
+    if state.is_streamed() {
+        return Arc::new(state.position.clone());
+    }
+    let mut position = (*state.base).clone();
     for event in &state.events {
         match event {
             Event::Claim { position: claim, .. } => position = (**claim).clone(),
@@ -406,5 +408,5 @@ fn next_position(state: &BatchState) -> Position {
             | Event::TxAbort { .. } => {}
         }
     }
-    position
+    Arc::new(position)
 }

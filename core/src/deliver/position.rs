@@ -3,6 +3,7 @@
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     string::{String, ToString},
+    sync::Arc,
     vec::Vec,
 };
 use core::fmt::{self, Write as _};
@@ -313,7 +314,7 @@ pub enum PositionError {
 /// What must still be stored for a batch to be written: the condition of its atomic write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
-    stored: Option<Position>,
+    stored: Option<Arc<Position>>,
 }
 
 /// Why a stored position does not let a batch be written.
@@ -328,22 +329,26 @@ pub enum Mismatch {
 impl Expected {
     /// Nothing but `stored` may be there.
     #[must_use]
-    pub const fn new(stored: Option<Position>) -> Self {
+    pub fn new(stored: Option<Position>) -> Self {
+        Self { stored: stored.map(Arc::new) }
+    }
+
+    pub(super) const fn shared(stored: Option<Arc<Position>>) -> Self {
         Self { stored }
     }
 
     /// The position that must be stored; `None`: nothing may be stored yet.
     #[must_use]
-    pub const fn position(&self) -> Option<&Position> {
-        self.stored.as_ref()
+    pub fn position(&self) -> Option<&Position> {
+        self.stored.as_deref()
     }
 
     /// Compares with what is stored, inside the sink's transaction.
     pub fn check(&self, stored: Option<&Position>) -> Result<(), Mismatch> {
-        if self.stored.as_ref() == stored {
+        if self.position() == stored {
             return Ok(());
         }
-        match (self.stored.as_ref(), stored) {
+        match (self.position(), stored) {
             (Some(expected), Some(stored)) if expected.same_owner(stored) => Err(Mismatch::Stale),
             _ => Err(Mismatch::Fenced),
         }

@@ -289,14 +289,14 @@ fn test_filters(rows: &ResultSet) -> Result<(), Closed> {
     for name in ["Binlog_Do_DB", "Binlog_Ignore_DB"] {
         let Some(column) = rows.column(name) else { continue };
         for row in 0..rows.rows.len() {
-            if let Some(Some(value)) = rows.cell(row, column) {
-                if !value.is_empty() {
-                    let found = String::from_utf8_lossy(value).into_owned();
-                    let name = if name == "Binlog_Do_DB" { "binlog-do-db" } else { "binlog-ignore-db" };
-                    return Err(Closed::Halt(
-                        Halt::new(Code::BinlogFiltered).with(Detail::Variable(name, found)),
-                    ));
-                }
+            if let Some(Some(value)) = rows.cell(row, column)
+                && !value.is_empty()
+            {
+                let found = String::from_utf8_lossy(value).into_owned();
+                let name = if name == "Binlog_Do_DB" { "binlog-do-db" } else { "binlog-ignore-db" };
+                return Err(Closed::Halt(
+                    Halt::new(Code::BinlogFiltered).with(Detail::Variable(name, found)),
+                ));
             }
         }
     }

@@ -354,11 +354,11 @@ impl Replica {
         if self.phase.backoff().is_some_and(|at| at <= now) {
             self.start_over();
         }
-        if let Some((at, reason)) = self.ask_again {
-            if at <= now {
-                self.ask_again = None;
-                self.ask(reason);
-            }
+        if let Some((at, reason)) = self.ask_again
+            && at <= now
+        {
+            self.ask_again = None;
+            self.ask(reason);
         }
         if self.link_deadline.is_some_and(|at| at <= now) {
             self.trouble(Halt::new(Code::SourceUnreachable));
@@ -549,11 +549,11 @@ impl Replica {
         self.sink_moved = self.now;
         self.sink_failures = 0;
         self.sink_trouble_since = None;
-        if let Claim::Sent(seq) = self.claim {
-            if seq <= upto {
-                self.claim = Claim::Done;
-                self.go_on_after_claim();
-            }
+        if let Claim::Sent(seq) = self.claim
+            && seq <= upto
+        {
+            self.claim = Claim::Done;
+            self.go_on_after_claim();
         }
     }
 

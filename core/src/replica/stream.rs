@@ -76,7 +76,15 @@ impl Replica {
                 self.on_login_step(framer, step);
                 Ok(())
             }
-            other => {
+            other @ (Phase::Parked
+            | Phase::Loading
+            | Phase::Backoff(_)
+            | Phase::Dialling
+            | Phase::Login(..)
+            | Phase::Gating(..)
+            | Phase::Claiming(..)
+            | Phase::Registering(..)
+            | Phase::Streaming(..)) => {
                 self.phase = other;
                 Err(ApiMisuse::UnaskedAnswer)
             }
@@ -147,10 +155,10 @@ impl Replica {
 
     /// Closes the link, if there is one, and ends what was being emitted.
     pub(super) fn leave_link(&mut self) {
-        if let Phase::Streaming(_, mut assembler) = core::mem::replace(&mut self.phase, Phase::Parked) {
-            if let Some(abort) = assembler.abort() {
-                self.emit(abort);
-            }
+        if let Phase::Streaming(_, mut assembler) = core::mem::replace(&mut self.phase, Phase::Parked)
+            && let Some(abort) = assembler.abort()
+        {
+            self.emit(abort);
         }
         self.link_deadline = None;
         if core::mem::take(&mut self.link_open) {
@@ -357,7 +365,16 @@ impl Replica {
                 self.stored = Some(Some(Box::new(claimed)));
                 self.set_session_up(wire, *gates);
             }
-            other => self.phase = other,
+            // The link was lost while the claim was on its way: the next one finds it done.
+            other @ (Phase::Parked
+            | Phase::Loading
+            | Phase::Backoff(_)
+            | Phase::Dialling
+            | Phase::Login(..)
+            | Phase::Securing(..)
+            | Phase::Gating(..)
+            | Phase::Registering(..)
+            | Phase::Streaming(..)) => self.phase = other,
         }
     }
 
@@ -540,7 +557,7 @@ impl Replica {
         if let Some(at) = assembler.committed_at() {
             self.facts.committed_at = Some(at);
         }
-        let place = assembler.place();
+        let done = done.map_err(|halt| halt.at(assembler.place()));
         self.phase = Phase::Streaming(wire, assembler);
         match done {
             Ok(alive) => {
@@ -554,7 +571,7 @@ impl Replica {
                     self.tell_progress(false);
                 }
             }
-            Err(halt) => self.halt(halt.at(place)),
+            Err(halt) => self.halt(halt),
         }
     }
 
@@ -566,10 +583,8 @@ impl Replica {
         let due = now
             || self.now >= since.after(limits.progress_every)
             || assembler.passed_count() >= limits.progress_gtids;
-        if due {
-            if let Some(event) = assembler.take_progress(&mut self.next_seq) {
-                self.emit(event);
-            }
+        if due && let Some(event) = assembler.take_progress(&mut self.next_seq) {
+            self.emit(event);
         }
     }
 }
