@@ -11,7 +11,7 @@ use crate::{
     binlog::{EventHeader, Query, UpdatedDatabases, flags},
     deliver::{Event, SchemaChange, XaDigest},
     halt::{Code, Halt},
-    sql::{self, Context, Ddl, DdlKind, Statement, Tables as Touched, Xid},
+    sql::{self, Context, Ddl, DdlKind, NamedException, Statement, TableRole, Tables as Touched, Xid},
     time::Now,
     value::charset::Charset,
 };
@@ -69,7 +69,12 @@ impl Assembler {
             Statement::XaRollback { xid } => return self.resolve_xa(digest(&xid), false, now),
             Statement::Ddl(ddl) => return self.on_ddl(ddl, query, now),
             Statement::Dml(_) => {
-                if sql::named_exception(&statement).is_none() {
+                // Known by name, and of weight only to who captures its table.
+                let excepted = match sql::named_exception(&statement) {
+                    Some(NamedException::PtTableChecksum) => !self.tables.captures("percona", "checksums"),
+                    None => false,
+                };
+                if !excepted {
                     self.on_statement_logged(query)?;
                 }
             }
@@ -113,18 +118,13 @@ impl Assembler {
 
     /// The schema change as it is delivered, if it concerns the captured set.
     fn schema_change(&self, ddl: Ddl, query: &Query) -> Option<SchemaChange> {
+        let effect = self.tables.effect_of(&ddl)?;
         let mut tables: Vec<(String, String)> = Vec::new();
-        match &ddl.tables {
-            Touched::Every => {}
-            Touched::Named(named) => {
-                let concerned = named.iter().any(|t| self.tables.captures(&t.schema, &t.table))
-                    || ddl.schemas.iter().any(|schema| self.tables.captures_schema(schema));
-                if !concerned {
-                    return None;
-                }
-                tables.extend(named.iter().map(|t| (t.schema.clone(), t.table.clone())));
-                tables.extend(ddl.schemas.iter().map(|schema| (schema.clone(), String::new())));
-            }
+        if let Touched::Named(named) = &ddl.tables {
+            // What is only read to copy its definition is not touched.
+            let touched = named.iter().filter(|table| table.role != TableRole::LikeSource);
+            tables.extend(touched.map(|t| (t.schema.clone(), t.table.clone())));
+            tables.extend(ddl.schemas.iter().map(|schema| (schema.clone(), String::new())));
         }
         if ddl.kind == DdlKind::Unknown {
             tables.clear();
@@ -139,7 +139,7 @@ impl Assembler {
             committed_at: group.committed_at,
             kind: ddl.kind,
             tables,
-            rows: ddl.rows,
+            rows: effect.rows,
             statement,
             default_schema: String::from_utf8_lossy(&query.schema).into_owned(),
         })

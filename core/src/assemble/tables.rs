@@ -10,8 +10,9 @@ use crate::{
         rows::{RowsError, RowsEvent, RowsHead},
         table_map::{TableMapHead, TableMaps},
     },
-    capture::CapturedSet,
+    capture::{CapturedSet, DdlEffect},
     halt::{Code, Halt},
+    sql::Ddl,
     value::TableVersion,
     wire::{Reader, Short},
 };
@@ -49,6 +50,10 @@ impl Tables {
 
     pub(super) fn captures(&self, schema: &str, table: &str) -> bool {
         self.captured.captures(schema, table)
+    }
+
+    pub(super) fn effect_of(&self, ddl: &Ddl) -> Option<DdlEffect> {
+        self.captured.effect_of(ddl)
     }
 
     pub(super) fn captures_schema(&self, schema: &str) -> bool {

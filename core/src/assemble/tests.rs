@@ -193,6 +193,28 @@ fn what_a_session_overrides_halts_by_name_before_it() {
 }
 
 #[test]
+fn a_table_that_comes_into_the_set_or_leaves_it_is_told_with_what_happens_to_its_rows() {
+    // `t` is renamed away and `_t_new` takes its name; then `t` goes to another schema.
+    let captured = CapturedSet::parse(&["d01.t"], &[], &[]).unwrap();
+    let mut reader = FileReader::new(1 << 20);
+    reader.feed(case!("BL-43"));
+    let mut assembler = Assembler::new(Setup { captured, ..setup(false) });
+    let (mut next, mut seen) = (Seq(1), Vec::new());
+    while let Some((offset, event)) = reader.next_event().unwrap() {
+        assembler.file_event(event, "bin.000001", offset).unwrap();
+        while let Some(event) = assembler.next_emitted(&mut next) {
+            if let Event::SchemaChange(change) = event {
+                seen.push(format!("{:?} {:?}", change.kind, change.rows));
+            }
+        }
+    }
+    assert_eq!(
+        seen.join(", "),
+        "CreateTable Unchanged, RenameTable Unknown, RenameTable ChangedWithoutRowEvents"
+    );
+}
+
+#[test]
 fn what_is_not_captured_only_moves_the_position() {
     let other = || Setup { captured: CapturedSet::parse(&["other.*"], &[], &[]).unwrap(), ..setup(false) };
     for (name, bytes, passed) in [

@@ -8,7 +8,7 @@
 //!
 //! Pull [`Replica::poll_output`] until `Idle`, `Halt` or `Stopped`; carry out what it says; give one
 //! [`Input`]; pull again. Each phase owns its data and is taken out while it is worked on, with
-//! [`Phase::Parked`] in its place, so nothing can go on with a half-changed machine.
+//! `Phase::Parked` in its place, so nothing can go on with a half-changed machine.
 
 mod entropy;
 mod gates;
