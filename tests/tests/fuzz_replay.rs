@@ -1,0 +1,46 @@
+//! The fuzz targets' checks over their corpora, saved crashes and every captured file, without libFuzzer.
+
+use std::{fs, path::Path};
+
+#[path = "../../fuzz/src/bodies.rs"]
+mod bodies;
+
+/// Every file below a folder; at least `least` of them.
+fn each(folder: &str, least: usize, check: impl Fn(&[u8])) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+    let mut seen = 0;
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                check(&fs::read(&path).unwrap());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen >= least, "{}: only {seen} files", root.display());
+}
+
+#[test]
+fn framer() {
+    each("fuzz/corpus/framer", 2, bodies::framer);
+    each("tests/fixtures/session", 5, |bytes| {
+        for step in [1, 3, 7, 250] {
+            bodies::framer(&[&[step], bytes].concat());
+        }
+    });
+}
+
+#[test]
+fn file() {
+    each("fuzz/corpus/file", 6, bodies::file);
+    each("tests/fixtures", 50, bodies::file);
+}
+
+#[test]
+fn gtid_set() {
+    each("fuzz/corpus/gtid_set", 2, bodies::gtid_set);
+}
