@@ -1,5 +1,7 @@
 //! The fuzz targets' checks over their corpora, saved crashes and every captured file, without libFuzzer.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::{fs, path::Path};
 
 #[path = "../../fuzz/src/bodies.rs"]
