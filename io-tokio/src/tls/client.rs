@@ -143,6 +143,3 @@ fn certificates(path: &Path, setting: &str) -> Result<Vec<CertificateDer<'static
     }
     Ok(found)
 }
-
-#[cfg(test)]
-mod tests;

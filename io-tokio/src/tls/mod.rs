@@ -4,6 +4,8 @@
 mod client;
 #[cfg(not(feature = "tls"))]
 mod none;
+#[cfg(all(test, feature = "tls"))]
+mod tests;
 #[cfg(feature = "tls")]
 mod verify;
 
