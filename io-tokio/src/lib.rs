@@ -16,6 +16,8 @@ pub mod source;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod status;
+#[cfg(any(test, feature = "testkit"))]
+pub mod testkit;
 pub mod tls;
 
 pub use capstan_core as core;

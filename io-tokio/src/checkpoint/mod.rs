@@ -13,6 +13,9 @@ pub(crate) mod lock;
 #[cfg(any(feature = "checkpoint-file", feature = "jsonl"))]
 pub(crate) mod replace;
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 use std::{future::Future, pin::Pin};
 
 use capstan_core::deliver::{Expected, Position, SinkError};

@@ -43,6 +43,10 @@ pub struct JsonFile {
     file: File,
     length: u64,
     position: Option<Position>,
+    /// Something may have been written behind `length`.
+    dirty: bool,
+    /// A batch was taken since it was opened.
+    worked: bool,
     gather: Gather,
     options: JsonOptions,
     _lock: Lock,
@@ -100,7 +104,8 @@ impl JsonFile {
         }
         let Record { length, position } = record;
         let gather = Gather::new(options);
-        let mut this = Self { path, file, length, position, gather, options, _lock: lock };
+        let mut this =
+            Self { path, file, length, position, dirty: true, worked: false, gather, options, _lock: lock };
         this.cut().map_err(|error| Halt::from(&error))?;
         Ok(this)
     }
@@ -116,8 +121,9 @@ impl JsonFile {
         self.file
             .set_len(self.length)
             .and_then(|()| self.file.seek(SeekFrom::Start(self.length)))
-            .map(|_| ())
-            .map_err(|error| writing("truncate", error))
+            .map_err(|error| writing("truncate", error))?;
+        self.dirty = false;
+        Ok(())
     }
 
     fn reread(&mut self) -> Result<(), SinkError> {
@@ -127,32 +133,25 @@ impl JsonFile {
         };
         if (length, &position) != (self.length, &self.position) {
             (self.length, self.position) = (length, position);
-            self.cut()?;
+            self.dirty = true;
         }
-        Ok(())
+        if self.dirty { self.cut() } else { Ok(()) }
     }
 
-    /// Appends what was gathered and moves the record over it.
+    /// Appends what was gathered and moves the record over it. Where it fails, what was written behind
+    /// the record is cut off before the next attempt.
     fn append(&mut self, position: &Position) -> Result<(), SinkError> {
-        let written = self.gather.write_to(&mut self.file).and_then(|length| {
-            if self.options.sync && length > 0 {
-                self.file.sync_data()?;
-            }
-            Ok(length)
-        });
-        let length = match written {
-            Ok(length) => self.length + length,
-            Err(error) => {
-                let error = writing("append", error);
-                // Nothing of it is covered by the record; the next attempt starts at the same place.
-                return self.cut().and(Err(error));
-            }
-        };
+        self.dirty = true;
+        let length = self.gather.write_to(&mut self.file).map_err(|error| writing("append", error))?;
+        if self.options.sync && length > 0 {
+            self.file.sync_data().map_err(|error| writing("append", error))?;
+        }
         fault_point!("data_synced");
-        write(&self.path, length, Some(position), self.options.sync)?;
+        write(&self.path, self.length + length, Some(position), self.options.sync)?;
         fault_point!("after_commit");
-        self.length = length;
+        self.length += length;
         self.position = Some(position.clone());
+        self.dirty = false;
         Ok(())
     }
 }
@@ -170,6 +169,7 @@ impl BlockingSink for JsonFile {
         let ack = batch.finish()?;
         self.gather.progress(ack.position(), false);
         self.append(ack.position())?;
+        self.worked = true;
         Ok(ack)
     }
 }
@@ -200,10 +200,11 @@ impl Drop for JsonFile {
         self.gather.clear();
         let Some(position) = self.position.clone() else { return };
         // Another owner's file is left as it is.
-        let ours = matches!(
-            read(&self.path),
-            Ok(Some(record)) if record.length == self.length && record.position.as_ref() == Some(&position)
-        );
+        let ours = self.worked
+            && matches!(
+                read(&self.path),
+                Ok(Some(record)) if record.length == self.length && record.position.as_ref() == Some(&position)
+            );
         if ours {
             self.gather.progress(&position, true);
             // Nobody is left to be told of a failure, and no line depends on this one.

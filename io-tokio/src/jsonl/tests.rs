@@ -1,1 +1,266 @@
+//! Lines of captured files, and files that were left in every state a crash can leave.
 
+use std::{
+    io::{self, Write},
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use capstan_core::{
+    deliver::{BatchLimits, BlockingSink as _, Expected, FailureClass, Holds},
+    halt::Code,
+};
+use serde_json::Value;
+
+use super::*;
+use crate::{Decision, Stored as _, checkpoint::lock::beside, testkit::Kit};
+
+const UPSERTS: &[u8] = include_bytes!("../../../tests/fixtures/cases/BL-53.binlog");
+
+fn kit() -> Kit {
+    Kit::from_binlog(UPSERTS).unwrap()
+}
+
+/// Progress by the position alone, so that lines do not depend on the clock.
+fn options() -> JsonOptions {
+    JsonOptions { progress_every: Duration::MAX, ..JsonOptions::default() }
+}
+
+/// One word per line, one letter per change.
+fn words(text: &str) -> String {
+    assert!(text.is_empty() || text.ends_with('\n'), "the last line is not whole");
+    let word = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        match line["kind"].as_str().unwrap() {
+            "transaction" => line["changes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|change| &change["op"].as_str().unwrap()[..1])
+                .collect(),
+            "schema_change" => "ddl".to_owned(),
+            "progress" => match line["gtid_set"].as_str().unwrap() {
+                "" => "progress".to_owned(),
+                set => format!("..{}", set.rsplit(['-', ':']).next().unwrap()),
+            },
+            kind => panic!("{kind}"),
+        }
+    };
+    text.lines().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// What the statements of BL-53.sql do.
+const WHOLE: &str = "progress ddl ii u iu du i u ..246";
+
+#[derive(Clone, Default)]
+struct Pipe(Arc<Mutex<Vec<u8>>>, Option<usize>);
+
+impl Pipe {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut held = self.0.lock().unwrap();
+        let room = self.1.map_or(usize::MAX, |most| most.saturating_sub(held.len()));
+        if room == 0 {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let n = bytes.len().min(room);
+        held.extend_from_slice(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_writer_gets_whole_transactions_and_the_position_last() {
+    let text = || {
+        let pipe = Pipe::default();
+        kit().run_blocking(&mut JsonLines::new(pipe.clone(), options())).unwrap();
+        pipe.text()
+    };
+    assert_eq!(words(&text()), WHOLE);
+    assert!(text().contains(
+        r#""changes":[{"op":"update","schema":"c04","table":"t","before":{"id":1,"u":10,"v":0},"after":{"id":1,"u":10,"v":1}}]}"#
+    ));
+    for (name, kit, spill_above) in [
+        ("all in one batch", kit().batch(BatchLimits { max_transactions: 100, max_bytes: 1 << 20 }), 1 << 20),
+        ("streamed", kit().stream_above(0), 1 << 20),
+        ("one broken off", kit().abort_once(3), 1 << 20),
+        ("spilled", kit(), 0),
+        ("spilled and broken off", kit().stream_above(0).abort_once(4), 0),
+    ] {
+        let (mut kit, pipe) = (kit, Pipe::default());
+        kit.run_blocking(&mut JsonLines::new(pipe.clone(), JsonOptions { spill_above, ..options() }))
+            .unwrap();
+        assert_eq!(pipe.text(), text(), "{name}");
+    }
+}
+
+#[test]
+fn the_position_is_told_at_its_cadence() {
+    let pipe = Pipe::default();
+    let options = JsonOptions { progress_every: Duration::ZERO, ..options() };
+    kit().run_blocking(&mut JsonLines::new(pipe.clone(), options)).unwrap();
+    assert_eq!(words(&pipe.text()), "progress ddl ..240 ii ..241 u ..242 iu ..243 du ..244 i ..245 u ..246");
+}
+
+#[test]
+fn a_reader_that_has_gone_is_the_end() {
+    let whole = {
+        let pipe = Pipe::default();
+        kit().run_blocking(&mut JsonLines::new(pipe.clone(), options())).unwrap();
+        pipe.text()
+    };
+    for most in [1, 100, 1000, whole.len() - 1] {
+        let pipe = Pipe(Arc::default(), Some(most));
+        let error = kit().run_blocking(&mut JsonLines::new(pipe.clone(), options()));
+        // The last line of all is nobody's loss.
+        if let Err(error) = error {
+            assert_eq!((error.class(), error.step()), (FailureClass::Permanent, "print"));
+        }
+        assert_eq!(pipe.text(), whole[..most], "nothing is printed after a broken line");
+    }
+}
+
+fn open(path: &Path) -> JsonFile {
+    JsonFile::open(path, options()).unwrap()
+}
+
+fn content(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn a_file_holds_every_transaction_once_whatever_a_crash_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    kit().run_blocking(&mut open(&path)).unwrap();
+    let whole = content(&path);
+    assert_eq!(words(&whole), WHOLE);
+    let record = content(&beside(&path, ".position"));
+
+    // Killed between the data and its record, after any number of bytes.
+    for left in [1, 50, 500] {
+        std::fs::write(&path, format!("{whole}{}", &whole[..left])).unwrap();
+        let file = open(&path);
+        assert_eq!(file.length(), whole.len() as u64);
+        drop(file);
+        assert_eq!(content(&path), whole);
+    }
+    // Killed while the record was written beside.
+    std::fs::write(beside(&path, ".position.new"), &record[..record.len() / 2]).unwrap();
+    drop(open(&path));
+    assert_eq!(content(&path), whole);
+    // Killed before the first record: nothing is lost, for nothing was acknowledged.
+    let fresh = folder.path().join("fresh.jsonl");
+    std::fs::write(&fresh, "").unwrap();
+    kit().run_blocking(&mut open(&fresh)).unwrap();
+    assert_eq!(words(&content(&fresh)), WHOLE);
+}
+
+#[test]
+fn batches_that_fail_leave_the_file_at_its_last_good_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    let mut file = open(&path);
+    let mut kit = kit();
+    kit.start(None).unwrap();
+    for _ in 0..2 {
+        let mut state = kit.next_batch().unwrap();
+        let ack = file.apply(state.blocking()).unwrap();
+        kit.accept(state, ack).unwrap();
+    }
+    let before = content(&path);
+    // The record cannot be written: a folder is in its way.
+    std::fs::create_dir(beside(&path, ".position.new")).unwrap();
+    let mut state = kit.next_batch().unwrap();
+    let error = file.apply(state.blocking()).unwrap_err();
+    assert!(matches!(error.class(), FailureClass::Permanent | FailureClass::Unknown), "{error}");
+    assert_eq!(error.code(), Code::PositionWriteFailed);
+    std::fs::remove_dir(beside(&path, ".position.new")).unwrap();
+    let stored = file.position().unwrap();
+    assert_eq!(kit.failed(state, stored.as_ref()), Holds::Expected);
+    let mut state = kit.again().unwrap();
+    let ack = file.apply(state.blocking()).unwrap();
+    kit.accept(state, ack).unwrap();
+    assert!(content(&path).starts_with(&before));
+    assert_eq!(words(&content(&path)), "progress ddl ii");
+}
+
+#[test]
+fn another_owner_of_the_record_is_noticed_and_its_file_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    let mut file = open(&path);
+    let mut kit = kit();
+    kit.start(None).unwrap();
+    let mut state = kit.next_batch().unwrap();
+    let ack = file.apply(state.blocking()).unwrap();
+    let ours = ack.position().clone();
+    kit.accept(state, ack).unwrap();
+    // As on a file system whose locks the other one does not see.
+    let record = beside(&path, ".position");
+    let theirs = content(&record).replace(&ours.encode(), &ours.claimed(9).encode());
+    std::fs::write(&record, theirs).unwrap();
+    let before = content(&path);
+    let mut state = kit.next_batch().unwrap();
+    assert_eq!(file.apply(state.blocking()).unwrap_err().class(), FailureClass::Fenced);
+    drop(file);
+    assert_eq!(words(&content(&path)), words(&before));
+}
+
+#[test]
+fn files_that_are_not_ours_are_refused_and_left_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let refused = |name: &str| {
+        let before = std::fs::read(path(name)).ok();
+        let halt = JsonFile::open(path(name), options()).unwrap_err();
+        assert_eq!(std::fs::read(path(name)).ok(), before, "{name}");
+        halt.code
+    };
+    std::fs::write(path("theirs"), "a,b,c\n").unwrap();
+    assert_eq!(refused("theirs"), Code::TargetOfAnotherSource);
+    for (record, code) in [
+        ("", Code::PositionReadFailed),
+        ("{}\n", Code::PositionReadFailed),
+        ("{\"kind\":\"jsonl\",\"format\":1,\"length\":6}", Code::PositionReadFailed),
+        ("{\"kind\":\"jsonl\",\"format\":1,\"length\":6}\nx", Code::PositionReadFailed),
+        ("{\"kind\":\"jsonl\",\"format\":1,\"length\":7}\n", Code::PositionReadFailed),
+        ("{\"kind\":\"jsonl\",\"format\":2,\"length\":6}\n", Code::PositionFormatNewer),
+        ("{\"kind\":\"jsonl\",\"format\":1,\"length\":6}\n{\"format\":2}\n", Code::PositionFormatNewer),
+        ("{\"kind\":\"mirror\",\"format\":1,\"length\":6}\n", Code::TargetOfAnotherSource),
+    ] {
+        std::fs::write(path("theirs.position"), record).unwrap();
+        assert_eq!(refused("theirs"), code, "{record}");
+    }
+    let held = open(&path("held"));
+    assert_eq!(JsonFile::open(path("held"), options()).unwrap_err().code, Code::CheckpointInUse);
+    drop(held);
+    drop(open(&path("held")));
+    assert_eq!(refused("no/such/folder"), Code::ConfigInvalid);
+}
+
+#[test]
+fn a_decision_moves_the_position_and_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.jsonl");
+    let mut file = open(&path);
+    kit().run_blocking(&mut file).unwrap();
+    let before = file.stored().unwrap().unwrap();
+    let after = before.clone().with_captured("other");
+    let decision =
+        Decision { kind: "accept-tables".into(), subject: "other".into(), reason: "a test".into() };
+    file.decide(&Expected::new(Some(before)), &after, &decision).unwrap();
+    drop(file);
+    assert_eq!(open(&path).stored().unwrap(), Some(after));
+    assert!(content(&beside(&path, ".decisions")).contains("accept-tables"));
+}

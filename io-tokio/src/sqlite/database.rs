@@ -127,6 +127,11 @@ impl Database {
         Ok(database)
     }
 
+    #[cfg(test)]
+    pub(super) const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// What is stored.
     pub(super) fn position(&mut self) -> Result<Option<Position>, SinkError> {
         let text = stored_text(&self.connection)?;

@@ -102,6 +102,25 @@ impl Ledger {
     }
 }
 
+#[cfg(test)]
+impl Ledger {
+    /// Does not wait for other programs.
+    pub(super) fn busy_for_test(&self) {
+        self.database.connection().busy_timeout(std::time::Duration::ZERO).unwrap();
+    }
+
+    /// As on a full disk: hardly a page more.
+    pub(super) fn full_for_test(&self) {
+        let connection = self.database.connection();
+        let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+        connection.pragma_update(None, "max_page_count", pages).unwrap();
+        // Fills what is left of the pages there are.
+        connection
+            .execute_batch("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(100000))")
+            .unwrap_err();
+    }
+}
+
 impl BlockingSink for Ledger {
     fn position(&mut self) -> Result<Option<Position>, SinkError> {
         self.database.position()
