@@ -8,9 +8,9 @@ pub enum Counter {
     Bytes,
     /// Events received from the source.
     Events,
-    /// Changed rows handed to the sink, counted by row event when its batch is durable.
-    RowEvents,
-    /// Transactions that became durable.
+    /// Changed rows that became durable.
+    Rows,
+    /// Transactions that became durable, of those with captured changes.
     Transactions,
     /// Batches that became durable.
     Batches,
@@ -29,7 +29,7 @@ impl Counter {
         match self {
             Self::Bytes => "capstan_bytes_total",
             Self::Events => "capstan_events_total",
-            Self::RowEvents => "capstan_row_events_total",
+            Self::Rows => "capstan_rows_total",
             Self::Transactions => "capstan_transactions_total",
             Self::Batches => "capstan_batches_total",
             Self::SinkFailures => "capstan_sink_failures_total",

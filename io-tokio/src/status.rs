@@ -16,7 +16,8 @@ use tokio::sync::mpsc;
 #[non_exhaustive]
 pub struct Status {
     /// What it is doing: `starting`, `loading`, `backoff`, `dialling`, `authenticating`, `securing`, `checking`,
-    /// `claiming`, `registering`, `streaming`, `paused`, `draining`, `stopped` or `halted`.
+    /// `claiming`, `registering`, `streaming`, `paused`, `draining`, `stopped`, `halted`, or `dropped` where the
+    /// run was dropped before its end.
     pub state: &'static str,
     /// Since when, in milliseconds since 1970.
     pub state_since_unix_ms: u64,
@@ -38,9 +39,9 @@ pub struct Status {
     pub bytes: u64,
     /// Events received.
     pub events: u64,
-    /// Row events that are durable here.
-    pub row_events: u64,
-    /// Transactions that are durable here, of those with captured changes.
+    /// Changed rows that are durable here.
+    pub rows: u64,
+    /// Transactions that are durable here, of those with captured changes; a schema change is one.
     pub transactions: u64,
     /// Batches that are durable here.
     pub batches: u64,

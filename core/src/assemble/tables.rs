@@ -107,7 +107,7 @@ impl Tables {
             return Err(errors::of_rows(&RowsError::PartialRowImage, &table));
         }
         // Once, here: behind this point every length in the event is known to lie inside it.
-        rows.validate().map_err(|e| errors::of_rows(&e, &table))?;
+        let rows = rows.validated().map_err(|e| errors::of_rows(&e, &table))?;
         let same = self.announced.get(&head.table_id).is_some_and(|known| Arc::ptr_eq(known, &table));
         if same {
             return Ok(Some((None, rows)));

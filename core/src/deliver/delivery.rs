@@ -286,9 +286,10 @@ impl Delivery {
         }
         let Some(stored) = stored else { return Holds::Foreign(Code::PositionRegressed) };
         if let Some(out) = &self.out
-            && out.next.as_deref() == Some(stored) {
-                return Holds::Committed { upto: out.upto };
-            }
+            && out.next.as_deref() == Some(stored)
+        {
+            return Holds::Committed { upto: out.upto };
+        }
         let lost = durable.as_ref().is_some_and(|durable| !durable.gtid_set().is_subset(stored.gtid_set()));
         let epoch = durable.as_deref().map_or(0, Position::epoch);
         if self.me == Some((stored.epoch(), stored.owner())) {

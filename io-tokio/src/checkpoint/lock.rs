@@ -18,8 +18,10 @@ use crate::{
 /// would take its lock away with it, and because SQLite's own locks are lost when any other descriptor of
 /// the same file is closed.
 ///
-/// A lock of this kind (`flock`) works within one machine. On a network file system it may not be seen by
-/// others; there the owner's epoch in the position is what keeps two owners apart, by `fenced`.
+/// A lock of this kind (`flock`) works within one machine. On a network file system others may not see it,
+/// and a rename or a sync may not mean what it means on a disk, so known ones are refused (on Linux; where
+/// the system does not tell, it is for the operator to know). Between two owners that do not see each
+/// other's lock stands the owner's epoch in the position: `fenced`.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -31,7 +33,7 @@ impl Lock {
     /// # Errors
     /// `checkpoint_in_use` while another process holds it, `config_invalid` where no lock file can be made.
     pub fn take(target: &Path) -> Result<Self, Halt> {
-        let path = lock_path(target);
+        let path = beside(target, ".lock");
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -39,6 +41,10 @@ impl Lock {
             .write(true)
             .open(&path)
             .map_err(|error| unusable(&path, &error))?;
+        #[cfg(target_os = "linux")]
+        if let Some(why) = network(&file) {
+            return Err(invalid(&target.display().to_string(), why));
+        }
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => {
@@ -53,8 +59,24 @@ impl Lock {
     }
 }
 
-fn lock_path(target: &Path) -> PathBuf {
-    beside(target, ".lock")
+/// Whether a file lies on a network file system (`statfs(2)`).
+#[cfg(target_os = "linux")]
+fn network(file: &File) -> Option<&'static str> {
+    let kind = rustix::fs::fstatfs(file).ok()?.f_type;
+    network_of(kind as u32)
+}
+
+/// By the magic numbers of `linux/magic.h` and the file systems' own sources. They have 32 bits.
+#[cfg(target_os = "linux")]
+const fn network_of(kind: u32) -> Option<&'static str> {
+    match kind {
+        0x6969 => Some("is on NFS: use a local disk"),
+        0x517b | 0xff53_4d42 | 0xfe53_4d42 => Some("is on SMB: use a local disk"),
+        0x5346_414f => Some("is on AFS: use a local disk"),
+        0x00c3_6400 => Some("is on Ceph: use a local disk"),
+        0x0bd0_0bd0 => Some("is on Lustre: use a local disk"),
+        _ => None,
+    }
 }
 
 /// `PATH` with something appended to its last part.
@@ -95,6 +117,17 @@ mod tests {
         drop(first);
         assert!(folder.path().join("out.jsonl.lock").exists());
         Lock::take(&target).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn known_network_file_systems_are_refused_and_disks_are_not() {
+        // ext4, btrfs, xfs, tmpfs, overlayfs.
+        for disk in [0xef53, 0x9123_683e, 0x5846_5342, 0x0102_1994, 0x794c_7630] {
+            assert_eq!(network_of(disk), None);
+        }
+        assert!(network_of(0x6969).unwrap().contains("NFS"));
+        assert!(network_of(0xff53_4d42).unwrap().contains("SMB"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_millis(250);
 struct Tally {
     seq: Seq,
     transaction: bool,
-    row_events: u64,
+    rows: u64,
 }
 
 /// The counts.
@@ -64,14 +64,14 @@ impl Watch {
     pub(super) fn event(&mut self, event: &Event) {
         match event {
             Event::TxBegin(begin) => {
-                self.units.push_back(Tally { seq: begin.seq, transaction: true, row_events: 0 });
+                self.units.push_back(Tally { seq: begin.seq, transaction: true, rows: 0 });
             }
             Event::Claim { seq, .. } | Event::Progress { seq, .. } => {
                 self.units.push_back(Tally { seq: *seq, ..Tally::default() });
             }
-            Event::Rows(_) => {
+            Event::Rows(rows) => {
                 if let Some(unit) = self.units.back_mut() {
-                    unit.row_events += 1;
+                    unit.rows += rows.changes();
                 }
             }
             Event::TxAbort { .. } => {
@@ -90,7 +90,7 @@ impl Watch {
             self.units.pop_front();
             units += 1;
             self.status.transactions += u64::from(unit.transaction);
-            self.status.row_events += unit.row_events;
+            self.status.rows += unit.rows;
         }
         self.status.batches += 1;
         self.status.last_batch_units = units;
@@ -174,7 +174,7 @@ impl Watch {
         for (counter, now, told) in [
             (Counter::Bytes, now.bytes, told.bytes),
             (Counter::Events, now.events, told.events),
-            (Counter::RowEvents, now.row_events, told.row_events),
+            (Counter::Rows, now.rows, told.rows),
             (Counter::Transactions, now.transactions, told.transactions),
             (Counter::Batches, now.batches, told.batches),
             (Counter::SinkFailures, now.sink_failures, told.sink_failures),
@@ -196,6 +196,15 @@ impl Watch {
                 #[allow(clippy::cast_precision_loss, reason = "a gauge is an approximation")]
                 self.recorder.gauge(gauge, value as f64 * unit);
             }
+        }
+    }
+}
+
+impl Drop for Watch {
+    /// A run that was dropped is not running any more.
+    fn drop(&mut self) {
+        if !matches!(self.state, "stopped" | "halted") {
+            self.handle.shared().lock().state = "dropped";
         }
     }
 }

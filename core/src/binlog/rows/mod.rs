@@ -151,6 +151,8 @@ pub struct RowsEvent {
     /// Of an update: the row as it is now.
     second: Option<Image>,
     rows_at: usize,
+    /// 0 until it was walked.
+    changes: u64,
 }
 
 /// Which columns a row image has.
@@ -204,7 +206,7 @@ impl RowsEvent {
             RowsKind::PartialUpdate => return Err(RowsError::PartialRowImage),
         };
         let rows_at = bytes.len().saturating_sub(r.len());
-        Ok(Self { head, table, bytes, first, second, rows_at })
+        Ok(Self { head, table, bytes, first, second, rows_at, changes: 0 })
     }
 
     /// Insert, update or delete.
@@ -262,6 +264,21 @@ impl RowsEvent {
             }
             at = self.moved_on(at, end)?;
         }
+    }
+
+    /// [`RowsEvent::validate`], and remembers the number.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn validated(mut self) -> Result<Self, RowsError> {
+        self.changes = self.validate()?;
+        Ok(self)
+    }
+
+    /// How many changes it holds (an update is one); 0 before [`RowsEvent::validated`].
+    #[must_use]
+    pub const fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// A row without bytes has no successor: only an event without any bytes of rows may hold one (an

@@ -62,6 +62,7 @@ async fn a_transaction_larger_than_the_budget_is_streamed_through_it() {
     assert_eq!(written(&target), [(1, 1), (2, 500), (3, 1)]);
     let status = watch.status();
     assert_eq!((status.state, status.transactions, status.batches), ("stopped", 3, 4));
+    assert_eq!(status.rows, 502);
     assert_eq!(status.retained_bytes, 0);
     assert_eq!((status.behind_executed, status.ahead_of_purged), (Some(0), Some(3)));
 }
@@ -142,7 +143,9 @@ async fn another_owner_is_noticed_and_nothing_more_is_written() {
     let target = target();
     let mut run = Run::until(0);
     run.config.until = None;
-    let taking = run.run(&world, Memory::new(&target, []));
+    let handle = Handle::new();
+    let watch = handle.0.clone();
+    let taking = run.run_with(&world, Memory::new(&target, []), None, handle);
     let mut taking = pin!(taking);
     assert!(tokio::time::timeout(Duration::from_secs(1), &mut taking).await.is_err(), "it goes on");
     {
@@ -152,6 +155,7 @@ async fn another_owner_is_noticed_and_nothing_more_is_written() {
     }
     world.commit(3, 1, 100);
     assert_eq!(taking.await.unwrap_err().code, Code::Fenced);
+    assert_eq!((watch.status().state, watch.status().trouble), ("halted", Some("fenced")));
     assert_eq!(written(&target), [(1, 1), (2, 1)]);
 }
 
