@@ -1,4 +1,7 @@
 //! Live tests of Capstan against real MySQL servers.
 
 pub mod charsets;
+pub mod harness;
+pub mod proxy;
 pub mod rows;
+pub mod workload;

@@ -34,6 +34,7 @@ const ADDRESS_TIMEOUT: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub struct TokioNet {
     origin: Instant,
+    #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "it has refused every mode but one"))]
     tls: Tls,
 }
 
