@@ -191,9 +191,9 @@ fn gtid(n: u64) -> Gtid {
 fn what_is_read_back_settles_a_lost_answer() {
     let committed = |from: &Position| {
         let mut position = from.clone();
-        let first = events(1 << 20).into_iter().find_map(|event| match event {
-            Event::TxCommit(commit) => Some((commit.gtid.unwrap(), commit.original_commit)),
-            _ => None,
+        let first = events(1 << 20).into_iter().find_map(|event| {
+            let Event::TxCommit(commit) = event else { return None };
+            Some((commit.gtid.unwrap(), commit.original_commit))
         });
         let (gtid, at) = first.unwrap();
         position.add(&gtid, at);

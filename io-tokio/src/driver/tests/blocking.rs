@@ -57,10 +57,10 @@ impl BlockingSink for Blocking {
         expected.check(target.position.as_ref())?;
         target.written.extend(seen);
         target.position = Some(ack.position().clone());
-        match act {
-            Act::CommitThenUnknown => Err(SinkError::new(FailureClass::Unknown, "test", None)),
-            _ => Ok(ack),
+        if act == Act::CommitThenUnknown {
+            return Err(SinkError::new(FailureClass::Unknown, "test", None));
         }
+        Ok(ack)
     }
 }
 
