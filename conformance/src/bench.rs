@@ -1,0 +1,299 @@
+//! Drives one sink as the driver of a pipeline would.
+
+use capstan_core::{
+    deliver::{
+        Ack, BatchLimits, BatchState, Delivery, Event, FailureClass, Feed, Holds, Position, Push, Seq,
+        SinkError,
+    },
+    gtid::GtidSet,
+};
+
+use crate::{
+    rule::Level,
+    source::{Comes, Step, Tx, applied, events},
+    subject::{Ended, Pipe, Subject},
+    target::{Applied, Storage, Stored},
+};
+
+/// Why a rule did not hold.
+pub(crate) type Broken = String;
+
+/// Attempts at one batch that fails transiently.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// A storage, the sink that is open on it, and the sequence that feeds it.
+pub(crate) struct Bench<'t> {
+    storage: &'t mut dyn Storage,
+    level: Level,
+    sink: Option<Box<dyn Subject>>,
+    delivery: Delivery,
+    limits: BatchLimits,
+    next: Seq,
+    /// Pipelines and owners are numbered by it.
+    count: u64,
+    /// What the library's own store holds, where the sink stores no position.
+    checkpoint: Option<Position>,
+    start: Position,
+}
+
+/// A batch out of the sequence, with what feeds it.
+pub(crate) struct Out {
+    pub(crate) state: BatchState,
+    pipe: Pipe,
+}
+
+impl<'t> Bench<'t> {
+    pub(crate) fn new(storage: &'t mut dyn Storage, level: Level) -> Self {
+        let limits = BatchLimits::default();
+        Self {
+            storage,
+            level,
+            sink: None,
+            delivery: Delivery::new(limits, 0),
+            limits,
+            next: Seq(1),
+            count: 0,
+            checkpoint: None,
+            start: Position::new(GtidSet::new(), "`shop`.*"),
+        }
+    }
+
+    /// With as many transactions in a batch.
+    pub(crate) fn batches_of(&mut self, max_transactions: usize) {
+        self.limits.max_transactions = max_transactions;
+    }
+
+    /// With another position to start from where nothing is stored.
+    pub(crate) fn start_at(&mut self, start: Position) {
+        self.start = start;
+    }
+
+    /// A process starts: opens the sink, asks it, and claims the target as the next owner.
+    pub(crate) fn start_process(&mut self) -> Result<(), Broken> {
+        self.open()?;
+        self.claim()
+    }
+
+    /// Opens the sink anew over what is stored.
+    pub(crate) fn open(&mut self) -> Result<(), Broken> {
+        self.sink = None;
+        self.sink = Some(self.storage.open_sink().map_err(|why| format!("the sink did not open: {why}"))?);
+        Ok(())
+    }
+
+    /// The next owner takes over; its claim is acknowledged.
+    pub(crate) fn claim(&mut self) -> Result<(), Broken> {
+        let stored = self.position()?;
+        let claim = self.next_owner(stored.clone().unwrap_or_else(|| self.start.clone()));
+        self.delivery = self.delivery_from(stored.as_ref());
+        self.next = Seq(1);
+        let _ = self.delivery.push(Event::Claim { seq: Seq(0), position: Box::new(claim) });
+        self.drain().map_err(|why| format!("the claim of a new owner was not taken: {why}"))
+    }
+
+    /// The same position for an owner who has not been seen.
+    pub(crate) fn next_owner(&mut self, position: Position) -> Position {
+        self.count += 1;
+        // Beyond i64: a storage that keeps marks as signed numbers shows it.
+        position.claimed(0xF000_0000_0000_0000 | self.count)
+    }
+
+    /// A sequence that believes `stored` to be stored.
+    pub(crate) fn delivery_from(&mut self, stored: Option<&Position>) -> Delivery {
+        self.count += 1;
+        let mut delivery = Delivery::new(self.limits, self.count);
+        let _ = delivery.restart(stored);
+        delivery
+    }
+
+    /// The link dropped and is there again.
+    pub(crate) fn redial(&mut self) -> Result<(), Broken> {
+        let stored = self.position()?;
+        match self.delivery.restart(stored.as_ref()) {
+            Holds::Expected => Ok(()),
+            Holds::Committed { .. } | Holds::Moved | Holds::Foreign(_) => {
+                Err("the position moved though the transaction was taken back".into())
+            }
+        }
+    }
+
+    /// The source sends transactions.
+    pub(crate) fn send(&mut self, transactions: Vec<Tx>) -> Result<(), Broken> {
+        for event in self.events(transactions, Comes::Whole)? {
+            let Push::Queued = self.delivery.push(event) else {
+                return Err(kit("a whole unit was streamed"));
+            };
+        }
+        Ok(())
+    }
+
+    /// The events of transactions after what is durable.
+    pub(crate) fn events(&mut self, transactions: Vec<Tx>, comes: Comes) -> Result<Vec<Event>, Broken> {
+        let position = self.delivery.durable().cloned().unwrap_or_else(|| self.start.clone());
+        events(transactions, comes, &position, &mut self.next).map_err(|why| kit(&why))
+    }
+
+    /// A transaction that is handed over while it is read, its first row event with the batch.
+    pub(crate) fn stream(&mut self, tx: Tx, comes: Comes) -> Result<Out, Broken> {
+        let mut events = self.events(vec![tx], comes)?.into_iter();
+        for event in events.by_ref() {
+            let rows = matches!(event, Event::Rows(_));
+            let _ = self.delivery.push(event);
+            if rows {
+                break;
+            }
+        }
+        let out = self.take()?.ok_or_else(|| kit("no batch"))?;
+        if !out.state.is_streamed() {
+            return Err(kit("the transaction is not streamed"));
+        }
+        for event in events {
+            if let Push::Feed(event) = self.delivery.push(event) {
+                out.pipe.push(event);
+            }
+        }
+        Ok(out)
+    }
+
+    /// The next batch of the sequence.
+    pub(crate) fn take(&mut self) -> Result<Option<Out>, Broken> {
+        let pipe = Pipe::default();
+        let feed = pipe.clone();
+        let state = self.delivery.next_batch(move || Box::new(feed) as Box<dyn Feed>);
+        Ok(state.map(|state| Out { state, pipe }))
+    }
+
+    /// Calls the sink with a batch.
+    pub(crate) fn apply(&mut self, out: &mut Out) -> Result<Ended<Result<Ack, SinkError>>, Broken> {
+        let sink = self.sink.as_mut().ok_or_else(|| kit("no sink is open"))?;
+        match sink.apply(&mut out.state, &out.pipe) {
+            Ended::Panicked(why) => Err(format!("apply panicked: {why}")),
+            ended @ (Ended::Answered(_) | Ended::Killed) => Ok(ended),
+        }
+    }
+
+    /// As [`Bench::apply`], where the batch has an end.
+    pub(crate) fn answer(&mut self, out: &mut Out) -> Result<Result<Ack, SinkError>, Broken> {
+        match self.apply(out)? {
+            Ended::Answered(answer) => Ok(answer),
+            Ended::Killed | Ended::Panicked(_) => Err("the sink read beyond the end of its batch".into()),
+        }
+    }
+
+    /// Delivers everything that waits.
+    pub(crate) fn drain(&mut self) -> Result<(), Broken> {
+        while self.deliver()?.is_some() {}
+        Ok(())
+    }
+
+    /// Delivers one batch; its last unit.
+    pub(crate) fn deliver(&mut self) -> Result<Option<Seq>, Broken> {
+        let Some(mut out) = self.take()? else { return Ok(None) };
+        for _ in 0..ATTEMPTS_MAX {
+            let error = match self.answer(&mut out)? {
+                Ok(ack) => return self.accept(out, ack).map(Some),
+                Err(error) => error,
+            };
+            if !matches!(error.class(), FailureClass::Transient | FailureClass::Unknown) {
+                return Err(format!("a batch was refused: {}", told(error)));
+            }
+            self.delivery.failed(out.state);
+            let stored = self.position()?;
+            match self.delivery.read_back(stored.as_ref()) {
+                Holds::Committed { upto } => return Ok(Some(upto)),
+                Holds::Expected => {}
+                Holds::Moved | Holds::Foreign(_) => {
+                    return Err(
+                        "after a failed batch the stored position is neither the old nor the new one".into(),
+                    );
+                }
+            }
+            let Some(state) = self.delivery.reapply() else { return Err(told(error)) };
+            out = Out { state, pipe: Pipe::default() };
+        }
+        Err(format!("a batch failed {ATTEMPTS_MAX} times"))
+    }
+
+    fn accept(&mut self, out: Out, ack: Ack) -> Result<Seq, Broken> {
+        self.delivery.check(&out.state, &ack).map_err(|why| why.to_string())?;
+        if self.level == Level::AtLeastOnce {
+            self.checkpoint = Some(ack.position().clone());
+        }
+        self.delivery.accept(out.state, ack).map_err(|why| why.to_string())
+    }
+
+    /// The batch that is out was given up.
+    pub(crate) fn failed(&mut self, out: Out) {
+        self.delivery.failed(out.state);
+    }
+
+    pub(crate) fn delivery(&mut self) -> &mut Delivery {
+        &mut self.delivery
+    }
+
+    /// What the owner of the position says is stored.
+    pub(crate) fn position(&mut self) -> Result<Option<Position>, Broken> {
+        if self.level == Level::AtLeastOnce {
+            return Ok(self.checkpoint.clone());
+        }
+        let sink = self.sink.as_mut().ok_or_else(|| kit("no sink is open"))?;
+        match sink.position() {
+            Ended::Answered(answer) => answer.map_err(|error| format!("position failed: {}", told(error))),
+            Ended::Panicked(why) => Err(format!("position panicked: {why}")),
+            Ended::Killed => Err(kit("position was killed")),
+        }
+    }
+
+    /// Closes the sink and looks at the storage.
+    pub(crate) fn stored(&mut self) -> Result<Stored, Broken> {
+        self.sink = None;
+        self.storage.look().map_err(|why| format!("the probe failed: {why}"))
+    }
+
+    pub(crate) fn row(&mut self, table: &str, key: &str) -> Result<Option<String>, Broken> {
+        self.sink = None;
+        self.storage.row_text(table, key).map_err(|why| why.to_string())
+    }
+
+    /// Closes the sink; the storage must hold exactly these changes, in whatever order.
+    pub(crate) fn holds(&mut self, steps: &[Step]) -> Result<(), Broken> {
+        let (mut want, mut have) = (applied(steps), self.stored()?.applied);
+        want.sort();
+        have.sort();
+        same(&want, &have)
+    }
+
+    /// Closes the sink; the storage must hold exactly these changes in this order.
+    pub(crate) fn holds_in_order(&mut self, steps: &[Step]) -> Result<(), Broken> {
+        same(&applied(steps), &self.stored()?.applied)
+    }
+}
+
+/// A fault of the kit and not of the sink.
+pub(crate) fn kit(why: &str) -> Broken {
+    format!("the kit itself failed: {why}")
+}
+
+/// A sink's error with its cause: there is nobody's data in it but the kit's.
+pub(crate) fn told(error: SinkError) -> String {
+    let text = error.to_string();
+    error.into_inner().map_or(text.clone(), |inner| format!("{text}: {inner}"))
+}
+
+fn same(want: &[Applied], have: &[Applied]) -> Result<(), Broken> {
+    let at = want.iter().zip(have).take_while(|(want, have)| want == have).count();
+    if want.len() == have.len() && at == want.len() {
+        return Ok(());
+    }
+    let one = |list: &[Applied]| {
+        list.get(at).map_or("nothing".into(), |a| format!("{} {} {}", a.op, a.table, a.key))
+    };
+    Err(format!(
+        "{} changes are stored, {} were committed; the first difference is at change {}: {} instead of {}",
+        have.len(),
+        want.len(),
+        at + 1,
+        one(have),
+        one(want)
+    ))
+}

@@ -1,0 +1,83 @@
+//! What is stored of the position.
+
+use capstan_core::{
+    deliver::{Advance, Position, XaDigest},
+    gtid::GtidSet,
+};
+
+use crate::{
+    bench::{Bench, Broken, kit},
+    source::{SOURCE, Tx, insert},
+};
+
+/// A position with everything in it that a position can have.
+pub(crate) fn reads_back(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let mut start = Position::new(set(&format!("{SOURCE}:1-3"))?, "`shöp \"x\"\\`.*,`a``b`.`'`");
+    let prepared = vec![XaDigest([0; 16]), XaDigest([0xff; 16])];
+    start.advance(&Advance { prepared, ..Advance::default() });
+    bench.start_at(start);
+    bench.start_process()?;
+    bench.send(vec![Tx::new(4, &[insert("orders", 1)])])?;
+    bench.drain()?;
+    let want = bench.delivery().durable().map(Position::encode).ok_or_else(|| kit("nothing is durable"))?;
+    told_as(&want, bench.position()?.as_ref(), "after the write")?;
+    let stored = bench.stored()?.position;
+    if stored.as_deref() != Some(want.as_str()) {
+        return Err(format!("stored is {}, the acknowledgement said {want}", stored.unwrap_or_default()));
+    }
+    bench.open()?;
+    told_as(&want, bench.position()?.as_ref(), "after a new start")
+}
+
+fn told_as(want: &str, have: Option<&Position>, when: &str) -> Result<(), Broken> {
+    let have = have.map(Position::encode).unwrap_or_default();
+    if have == want { Ok(()) } else { Err(format!("{when} the position is {have}, stored was {want}")) }
+}
+
+/// Sets with gaps, of several sources, with tags, filled out of order.
+pub(crate) fn is_a_set(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    const B: &str = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
+    const C: &str = "cccccccc-cccc-cccc-cccc-cccccccccccc";
+    bench.start_at(Position::new(set(&format!("{SOURCE}:1-3:7:blue:1-2:9,{B}:1-5"))?, "`shop`.*"));
+    bench.start_process()?;
+    let gtids = [
+        format!("{SOURCE}:5"),
+        format!("{SOURCE}:4"),
+        format!("{SOURCE}:blue:4"),
+        format!("{C}:9223372036854775806"),
+    ];
+    bench.send(gtids.iter().zip(1..).map(|(gtid, key)| Tx::of(gtid, &[insert("orders", key)])).collect())?;
+    bench.drain()?;
+    let want = set(&format!("{SOURCE}:1-5:7:blue:1-2:4:9,{B}:1-5,{C}:9223372036854775806"))?;
+    if bench.delivery().durable().map(Position::gtid_set) != Some(&want) {
+        return Err(kit("the set it folded is another one"));
+    }
+    bench.open()?;
+    let have = bench.position()?.map(|position| position.gtid_set().clone()).unwrap_or_default();
+    if have == want { Ok(()) } else { Err(format!("the set is {have} instead of {want}")) }
+}
+
+/// Transactions of other tables alone, then one more of ours.
+pub(crate) fn progress(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let first = insert("orders", 1);
+    bench.start_process()?;
+    bench.send(vec![Tx::new(1, &[first])])?;
+    bench.drain()?;
+    let before = bench.delivery().durable().cloned();
+    bench.send(vec![Tx::filtered(2), Tx::filtered(3)])?;
+    bench.drain()?;
+    if bench.delivery().durable() == before.as_ref() {
+        return Err(kit("no Progress was sent"));
+    }
+    bench.open()?;
+    let want = set(&format!("{SOURCE}:1-3"))?;
+    let have = bench.position()?.map(|position| position.gtid_set().clone()).unwrap_or_default();
+    if have != want {
+        return Err(format!("after filtered transactions the set is {have} instead of {want}"));
+    }
+    bench.holds(&[first])
+}
+
+fn set(text: &str) -> Result<GtidSet, Broken> {
+    text.parse().map_err(|_| kit("its own set is none"))
+}

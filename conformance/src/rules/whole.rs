@@ -1,0 +1,76 @@
+//! A transaction, whole or not at all.
+
+use capstan_core::deliver::FailureClass;
+
+use crate::{
+    bench::{Bench, Broken, Out, kit, told},
+    source::{Comes, Step, Tx, insert, update},
+    subject::Ended,
+};
+
+const FIRST: Step = insert("orders", 1);
+const STREAMED: [Step; 3] = [insert("orders", 2), update("orders", 1), insert("lines", 1)];
+
+/// A process that has applied one transaction.
+fn started(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    bench.start_process()?;
+    bench.send(vec![Tx::new(1, &[FIRST])])?;
+    bench.drain()
+}
+
+/// The source rolled it back.
+pub(crate) fn aborted(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    started(bench)?;
+    let out = bench.stream(Tx::rolled_back(2, &STREAMED), Comes::Streamed)?;
+    takes_back(bench, out)?;
+    bench.redial()?;
+    bench.holds(&[FIRST])
+}
+
+/// The link dropped before its end.
+pub(crate) fn comes_again(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    started(bench)?;
+    let out = bench.stream(Tx::new(2, &STREAMED), Comes::Cut)?;
+    takes_back(bench, out)?;
+    bench.redial()?;
+    bench.send(vec![Tx::new(2, &STREAMED)])?;
+    bench.drain()?;
+    let [a, b, c] = STREAMED;
+    bench.holds(&[FIRST, a, b, c])
+}
+
+/// The sink must say that it was aborted.
+fn takes_back(bench: &mut Bench<'_>, mut out: Out) -> Result<(), Broken> {
+    match bench.answer(&mut out)? {
+        Ok(_) => return Err("a transaction without an end was acknowledged".into()),
+        Err(error) if error.class() == FailureClass::Aborted => {}
+        Err(error) => {
+            return Err(format!(
+                "an aborted transaction is no failure, yet the sink reports {}",
+                told(error)
+            ));
+        }
+    }
+    bench.failed(out);
+    Ok(())
+}
+
+/// The process dies while it waits for the rest.
+pub(crate) fn killed(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    started(bench)?;
+    let mut out = bench.stream(Tx::new(2, &STREAMED), Comes::Stopped)?;
+    match bench.apply(&mut out)? {
+        Ended::Killed => {}
+        Ended::Panicked(why) => return Err(why),
+        Ended::Answered(Ok(_)) => return Err("a transaction without an end was acknowledged".into()),
+        Ended::Answered(Err(error)) => {
+            return Err(kit(&format!("the sink did not read on: {}", told(error))));
+        }
+    }
+    bench.holds(&[FIRST])?;
+    bench.start_process()?;
+    bench.send(vec![Tx::new(2, &STREAMED)])?;
+    bench.drain()?;
+    let [a, b, c] = STREAMED;
+    bench.holds(&[FIRST, a, b, c])
+}

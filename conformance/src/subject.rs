@@ -1,0 +1,178 @@
+//! Async and blocking sinks behind one interface, and how a call is killed halfway.
+
+use std::{
+    any::Any,
+    collections::VecDeque,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+};
+
+use capstan_core::deliver::{Ack, BatchState, BlockingSink, Event, Feed, Position, Sink, SinkError};
+
+/// A sink under test. Implemented by [`Blocking`] and [`Async`] alone.
+pub trait Subject: sealed::Calls {}
+
+/// A [`BlockingSink`] under test. A killed call is unwound, so a build with `panic = "abort"` cannot
+/// run the kit.
+#[derive(Debug)]
+pub struct Blocking<S>(pub S);
+
+/// A [`Sink`] under test. Its futures are polled on the calling thread, which sleeps in between. A
+/// killed call is a dropped future.
+#[derive(Debug)]
+pub struct Async<S>(pub S);
+
+impl<S: BlockingSink> Subject for Blocking<S> {}
+impl<S: Sink> Subject for Async<S> {}
+
+/// How a call came to its end.
+#[derive(Debug)]
+pub enum Ended<T> {
+    /// The sink answered.
+    Answered(T),
+    /// The kit killed it while it waited for more of a transaction.
+    Killed,
+    /// It panicked.
+    Panicked(String),
+}
+
+pub(crate) mod sealed {
+    use super::{Ack, BatchState, Ended, Pipe, Position, SinkError};
+
+    pub trait Calls {
+        fn position(&mut self) -> Ended<Result<Option<Position>, SinkError>>;
+        fn apply(&mut self, state: &mut BatchState, pipe: &Pipe) -> Ended<Result<Ack, SinkError>>;
+        /// How a call is killed halfway.
+        fn killed_by() -> &'static str
+        where
+            Self: Sized;
+    }
+}
+
+impl<S: BlockingSink> sealed::Calls for Blocking<S> {
+    fn position(&mut self) -> Ended<Result<Option<Position>, SinkError>> {
+        guarded(|| self.0.position())
+    }
+
+    fn apply(&mut self, state: &mut BatchState, _: &Pipe) -> Ended<Result<Ack, SinkError>> {
+        guarded(|| self.0.apply(state.blocking()))
+    }
+
+    fn killed_by() -> &'static str {
+        "unwound_call"
+    }
+}
+
+impl<S: Sink> sealed::Calls for Async<S> {
+    fn position(&mut self) -> Ended<Result<Option<Position>, SinkError>> {
+        guarded(|| wait(self.0.position(), &Pipe::default()).ok_or(())).flatten()
+    }
+
+    fn apply(&mut self, state: &mut BatchState, pipe: &Pipe) -> Ended<Result<Ack, SinkError>> {
+        guarded(|| wait(self.0.apply(state.batch()), pipe).ok_or(())).flatten()
+    }
+
+    fn killed_by() -> &'static str {
+        "dropped_future"
+    }
+}
+
+impl<T> Ended<Result<T, ()>> {
+    fn flatten(self) -> Ended<T> {
+        match self {
+            Self::Answered(Ok(answer)) => Ended::Answered(answer),
+            Self::Answered(Err(())) | Self::Killed => Ended::Killed,
+            Self::Panicked(why) => Ended::Panicked(why),
+        }
+    }
+}
+
+/// What unwinds a blocking call that is killed.
+struct Kill;
+
+fn guarded<T>(call: impl FnOnce() -> T) -> Ended<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(answer) => Ended::Answered(answer),
+        Err(payload) if payload.is::<Kill>() => Ended::Killed,
+        Err(payload) => Ended::Panicked(panic_text(payload.as_ref())),
+    }
+}
+
+pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future to its end; `None`: it was dropped because the kit killed it.
+fn wait<F: Future>(future: F, pipe: &Pipe) -> Option<F::Output> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut cx = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut cx) {
+            Poll::Ready(output) => return Some(output),
+            Poll::Pending if pipe.is_killed() => return None,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// The rest of a transaction that is handed over while it is read. At its end the call is killed.
+#[derive(Clone, Debug, Default)]
+pub struct Pipe(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<VecDeque<Event>>,
+    killed: AtomicBool,
+}
+
+impl Pipe {
+    pub(crate) fn push(&self, event: Event) {
+        self.queue().push_back(event);
+    }
+
+    fn is_killed(&self) -> bool {
+        self.0.killed.load(Ordering::Acquire)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Event>> {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Feed for Pipe {
+    fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Event>> {
+        let event = self.queue().pop_front();
+        if event.is_none() {
+            self.0.killed.store(true, Ordering::Release);
+            return Poll::Pending;
+        }
+        Poll::Ready(event)
+    }
+
+    fn wait_next(&mut self) -> Option<Event> {
+        let event = self.queue().pop_front();
+        if event.is_none() {
+            resume_unwind(Box::new(Kill));
+        }
+        event
+    }
+
+    fn released(&mut self, _: usize) {}
+}
