@@ -2,6 +2,7 @@
 
 pub mod charsets;
 pub mod harness;
+pub mod live;
 pub mod proxy;
 pub mod rows;
 pub mod workload;
