@@ -78,7 +78,6 @@ impl Memory {
     }
 
     /// The stored position.
-    #[must_use]
     pub fn position(&self) -> Position {
         self.lock().position.clone().expect("a stored position")
     }
@@ -164,10 +163,13 @@ fn image(line: &mut String, row: Row<'_>) -> Result<(), SinkError> {
         }
         let _ = write!(line, "{comma}\"{}\":", column.name);
         comma = ",";
-        match value {
-            Value::Blob(bytes) if bytes.len() > LONG => long(line, bytes),
-            value => write_value(line, column, value, TextOptions::default())
-                .map_err(|reason| ValueError { column: index, reason })?,
+        if let Value::Blob(bytes) = value
+            && bytes.len() > LONG
+        {
+            long(line, bytes);
+        } else {
+            write_value(line, column, value, TextOptions::default())
+                .map_err(|reason| ValueError { column: index, reason })?;
         }
     }
     line.push('}');

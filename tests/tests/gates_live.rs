@@ -7,6 +7,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
     reason = "a test says what it expects by panicking"
 )]
 

@@ -125,7 +125,8 @@ impl Server {
         let password = if password.is_empty() { String::new() } else { format!(":{}", percent(password)) };
         let ca = self.ca_path();
         let tls = if ca.is_file() {
-            format!("ssl-mode=verify-ca&ssl-ca={}", percent(&ca.to_string_lossy()))
+            // A path reads better with its slashes, and a query may hold them; a password may not.
+            format!("ssl-mode=verify-ca&ssl-ca={}", percent(&ca.to_string_lossy()).replace("%2F", "/"))
         } else {
             "ssl-mode=disabled".to_owned()
         };
@@ -194,11 +195,11 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Percent-encoding as RFC 3986 has it: all but the unreserved characters and the path's slash.
+/// Percent-encoding as RFC 3986 has it: all but the unreserved characters.
 fn percent(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
                 char::from(byte).to_string()
             }
             other => format!("%{other:02X}"),
