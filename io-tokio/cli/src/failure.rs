@@ -38,12 +38,12 @@ impl Failure {
     /// Says it on standard error.
     pub fn print(&self, output: Output) {
         match (self, output) {
-            (Self::Halt(halt), Output::Json) => eprintln!("{}", halt_json(halt)),
+            (Self::Halt(halt), Output::Json) => tell!("{}", halt_json(halt)),
             (Self::Halt(halt), Output::Text) => print_halt(halt),
             (Self::Other { what, status }, Output::Json) => {
-                eprintln!("{}", json!({ "error": what, "exit_status": status }));
+                tell!("{}", json!({ "error": what, "exit_status": status }));
             }
-            (Self::Other { what, .. }, Output::Text) => eprintln!("capstan: {what}"),
+            (Self::Other { what, .. }, Output::Text) => tell!("capstan: {what}"),
         }
     }
 }
@@ -56,18 +56,18 @@ impl From<Halt> for Failure {
 
 fn print_halt(halt: &Halt) {
     let (bold, plain) = if std::io::stderr().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
-    eprintln!("capstan: {bold}{}{plain} (stage {})", halt.code, halt.stage().as_str());
-    eprintln!("  {}", halt.code.meaning());
+    tell!("capstan: {bold}{}{plain} (stage {})", halt.code, halt.stage().as_str());
+    tell!("  {}", halt.code.meaning());
     if let Some(place) = &halt.place {
-        eprintln!("  where:       {}", place.to_string().trim_start_matches(", "));
+        tell!("  where:       {}", place.to_string().trim_start_matches(", "));
     }
     if let Some(detail) = &halt.detail {
-        eprintln!("  what:        {detail}");
+        tell!("  what:        {detail}");
     }
     if let Some(number) = halt.server_error {
-        eprintln!("  server says: error {number}");
+        tell!("  server says: error {number}");
     }
-    eprintln!("  what to do:  {}", halt.remedy());
+    tell!("  what to do:  {}", halt.remedy());
 }
 
 /// A halt for programs.

@@ -9,16 +9,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use capstan::core::{
-    assemble::{Assembler, Setup, errors},
-    binlog::{EventType, FileReader, FormatDescription, compare_names, rows::RowWalk},
-    capture::CapturedSet,
-    config::Limits,
-    deliver::{Event, Position, SchemaChange, Seq, XaState},
-    gtid::GtidSet,
-    halt::{Halt, Place},
-    text::{SchemaChangeText, TextOptions, TransactionLine, write_schema_change, write_time},
-    time::SourceTime,
+use capstan::{
+    Code, Detail,
+    core::{
+        assemble::{Assembler, Setup, errors},
+        binlog::{EventType, FileError, FileReader, FormatDescription, compare_names, rows::RowWalk},
+        capture::CapturedSet,
+        config::Limits,
+        deliver::{Event, Position, SchemaChange, Seq, XaState},
+        gtid::GtidSet,
+        halt::{Halt, Place},
+        text::{SchemaChangeText, TextOptions, TransactionLine, write_schema_change, write_time},
+        time::SourceTime,
+    },
 };
 use serde_json::json;
 
@@ -103,6 +106,15 @@ impl Walk<'_> {
         let at = |halt: Halt, offset| {
             halt.at(Place { file: Some(name.clone()), offset: Some(offset), ..Place::default() })
         };
+        let unread = |error: &FileError| {
+            let halt = if start == Some(error.offset) {
+                let note = "No event begins at --start-offset, or it is damaged";
+                Halt::new(Code::EventMalformed).with(Detail::Note(note))
+            } else {
+                errors::of_file(&error.kind)
+            };
+            at(halt, error.offset)
+        };
         let mut seek = start;
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -114,13 +126,17 @@ impl Walk<'_> {
             loop {
                 match reader.next_event() {
                     Ok(None) => break,
-                    Err(error) => return Err(at(errors::of_file(&error.kind), error.offset).into()),
+                    Err(error) => return Err(unread(&error).into()),
                     Ok(Some((offset, event))) => {
                         if event.header.event_type == EventType::FormatDescription
                             && let Some(to) = seek.take()
                         {
                             // The format description tells how to read the rest; only then may one leap.
                             self.summary.format(&event.body);
+                            let length = file.metadata().map_err(|error| cannot(&error))?.len();
+                            if to > length {
+                                return Err(invalid("start-offset", "lies beyond the end of the file").into());
+                            }
                             assembler
                                 .file_event(event, &name, offset)
                                 .map_err(|halt| halt.at(assembler.place()))?;
@@ -135,7 +151,7 @@ impl Walk<'_> {
                 }
             }
         }
-        reader.finish().map_err(|error| at(errors::of_file(&error.kind), error.offset))?;
+        reader.finish().map_err(|error| unread(&error))?;
         Ok(())
     }
 
@@ -229,7 +245,7 @@ impl<'a> Lines<'a> {
                     line.change(&mut self.text, row.before(), row.after(), text).map_err(|why| {
                         let column = table.columns().get(why.column).map(|column| column.name.clone());
                         Trouble::Value(
-                            Halt::new(capstan::Code::ValueMalformed)
+                            Halt::new(Code::ValueMalformed)
                                 .of_table(table.schema(), table.table())
                                 .at(Place { column, ..Place::default() }),
                         )
@@ -379,7 +395,7 @@ impl Summary {
             })
             .collect();
         if output == Output::Json {
-            println!(
+            say!(
                 "{}",
                 json!({
                     "file": path.display().to_string(),
@@ -396,22 +412,22 @@ impl Summary {
             );
             return;
         }
-        println!("{}", path.display());
-        println!("  written by      {}", self.server_version.as_deref().unwrap_or("unknown"));
-        println!("  event bytes     {}", self.bytes);
-        println!("  transactions    {}", self.transactions);
-        println!("  schema changes  {}", self.schema_changes);
-        println!("  GTID set        {}", self.gtids);
-        println!(
+        say!("{}", path.display());
+        say!("  written by      {}", self.server_version.as_deref().unwrap_or("unknown"));
+        say!("  event bytes     {}", self.bytes);
+        say!("  transactions    {}", self.transactions);
+        say!("  schema changes  {}", self.schema_changes);
+        say!("  GTID set        {}", self.gtids);
+        say!(
             "  commits         {} to {}",
             time(self.first).as_deref().unwrap_or("-"),
             time(self.last).as_deref().unwrap_or("-")
         );
         for (name, count) in &self.events {
-            println!("  {count:>10}  {name}");
+            say!("  {count:>10}  {name}");
         }
         for (name, [inserts, updates, deletes]) in &self.tables {
-            println!("  {name}: {inserts} inserts, {updates} updates, {deletes} deletes");
+            say!("  {name}: {inserts} inserts, {updates} updates, {deletes} deletes");
         }
     }
 }

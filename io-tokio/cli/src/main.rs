@@ -1,6 +1,9 @@
 //! The `capstan` command.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod out;
+
 mod args;
 mod check;
 mod demo;
@@ -57,7 +60,8 @@ fn run(command: Command) -> (Output, Result<u8, Failure>) {
 /// Logs go to standard error, so that standard output is data and nothing else.
 fn log() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        // A halt is said in full at the end; its log line is for those who ask for logs.
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,capstan::halt=off"));
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

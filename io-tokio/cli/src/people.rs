@@ -11,7 +11,7 @@ use capstan::{
     },
 };
 
-use crate::tail::note_closed_pipe;
+use crate::out::end_if_closed;
 
 /// Lines of a transaction that are held until it is whole.
 const HELD_MAX: usize = 64 << 20;
@@ -141,7 +141,7 @@ impl BlockingSink for People {
         let mut out = io::stdout().lock();
         out.write_all(self.out.as_bytes())
             .and_then(|()| out.flush())
-            .inspect_err(note_closed_pipe)
+            .inspect_err(end_if_closed)
             .permanent("print")?;
         self.position = Some(ack.position().clone());
         Ok(ack)

@@ -10,8 +10,9 @@ use capstan::{
 use serde_json::json;
 
 use crate::{
-    args::{CaptureArgs, Output, Position, PositionCommand, PositionOf, invalid},
+    args::{Output, Position, PositionCommand, PositionOf, invalid},
     failure::Failure,
+    settings,
     target::Target,
 };
 
@@ -31,11 +32,11 @@ fn run_on(command: &PositionCommand, of: &PositionOf) -> Result<u8, Failure> {
     let mut target = open(&Target::parse(&of.target)?)?;
     let stored = target.stored().map_err(|error| Halt::from(&error))?;
     let Some(stored) = stored else {
-        return Err(Halt::new(Code::StartPositionRequired).into());
+        return Err(Failure::other(format!("{}: no position is stored yet", of.target), 3));
     };
     match command {
         PositionCommand::Show(_) => show(&stored, of.output),
-        PositionCommand::Export(_) => println!("{}", stored.gtid_set()),
+        PositionCommand::Export(_) => say!("{}", stored.gtid_set()),
         PositionCommand::Skip { gtid, reason, .. } => {
             let gtid: capstan::Gtid = gtid.parse().map_err(|_| invalid("gtid", "is no GTID"))?;
             if stored.gtid_set().contains(&gtid) {
@@ -43,13 +44,13 @@ fn run_on(command: &PositionCommand, of: &PositionOf) -> Result<u8, Failure> {
             }
             let moved = stored.clone().with_skipped(&gtid);
             decide(&mut *target, &stored, moved, "skip", &gtid.to_string(), reason)?;
-            println!("{gtid} will not be delivered.");
+            say!("{gtid} will not be delivered.");
         }
         PositionCommand::AcceptTables { capture, reason, .. } => {
-            let captured = captured(capture)?.canonical();
+            let captured = settings::captured(capture)?.canonical();
             let moved = stored.clone().with_captured(captured.clone());
             decide(&mut *target, &stored, moved, "accept-tables", &captured, reason)?;
-            println!("The captured set is now {captured}.");
+            say!("The captured set is now {captured}.");
         }
         PositionCommand::ForgetTable { table, reason, .. } => {
             let captured = CapturedSet::parse_canonical(stored.captured())
@@ -62,7 +63,7 @@ fn run_on(command: &PositionCommand, of: &PositionOf) -> Result<u8, Failure> {
                 .canonical();
             let moved = stored.clone().with_captured(captured.clone());
             decide(&mut *target, &stored, moved, "forget-table", table, reason)?;
-            println!("{table} is captured no longer; start with the same: {captured}");
+            say!("{table} is captured no longer; start with the same: {captured}");
         }
     }
     Ok(0)
@@ -97,32 +98,19 @@ fn decide(
     target.decide(&expected, &moved.claimed(owner), &decision).map_err(|error| Halt::from(&error))
 }
 
-fn captured(args: &CaptureArgs) -> Result<CapturedSet, Halt> {
-    let texts = |list: &[String]| list.to_vec();
-    let (tables, exclude, columns) =
-        (texts(&args.tables), texts(&args.exclude), texts(&args.exclude_columns));
-    fn refs(list: &[String]) -> Vec<&str> {
-        list.iter().map(String::as_str).collect()
-    }
-    CapturedSet::parse(&refs(&tables), &refs(&exclude), &refs(&columns)).map_err(|error| {
-        Halt::new(Code::ConfigInvalid)
-            .with(Detail::Setting(format!("--{} {}", error.option.name(), error.pattern), "is no pattern"))
-    })
-}
-
 fn show(position: &capstan::Position, output: Output) {
     if output == Output::Json {
-        println!("{}", position.encode());
+        say!("{}", position.encode());
         return;
     }
-    println!("GTID set       {}", position.gtid_set());
-    println!("transactions   {}", position.gtid_set().count());
-    println!("epoch          {}", position.epoch());
-    println!("captured set   {}", position.captured());
+    say!("GTID set       {}", position.gtid_set());
+    say!("transactions   {}", position.gtid_set().count());
+    say!("epoch          {}", position.epoch());
+    say!("captured set   {}", position.captured());
     for last in position.last().values() {
-        println!("last of source {}", last.gtid);
+        say!("last of source {}", last.gtid);
     }
     if !position.prepared().is_empty() {
-        println!("prepared XA    {}", json!(position.prepared().len()));
+        say!("prepared XA    {}", json!(position.prepared().len()));
     }
 }

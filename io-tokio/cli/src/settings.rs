@@ -2,7 +2,10 @@
 
 use std::{io::IsTerminal as _, path::Path, time::Duration};
 
-use capstan::{BatchLimits, Builder, Code, Detail, Halt, Limits, Replica, Secret, Source, Start};
+use capstan::{
+    BatchLimits, Builder, Code, Detail, Halt, Limits, Replica, Secret, Source, Start,
+    core::capture::CapturedSet,
+};
 use serde::Deserialize;
 
 use crate::args::{CaptureArgs, RunArgs, SourceArgs, gtid_set, invalid, start, until};
@@ -93,7 +96,10 @@ impl File {
 pub fn source(args: &SourceArgs, file: &File) -> Result<Source, Halt> {
     let source = Source::parse(&args.source)?;
     if source.has_password() {
-        return Ok(source);
+        return match args.password_file {
+            Some(_) => Err(invalid("password-file", "and a password in the URL exclude each other")),
+            None => Ok(source),
+        };
     }
     if let Some(path) = args.password_file.as_ref().or(file.password_file.as_ref()) {
         let text = std::fs::read(path).map_err(|_| invalid("password-file", "cannot be read"))?;
@@ -153,4 +159,17 @@ pub fn given_start(run: &RunArgs, file: &File) -> Result<Option<Start>, Halt> {
 
 fn first(line: &[String], file: &[String]) -> Vec<String> {
     if line.is_empty() { file.to_vec() } else { line.to_vec() }
+}
+
+/// The captured set alone.
+pub fn captured(args: &CaptureArgs) -> Result<CapturedSet, Halt> {
+    fn refs(list: &[String]) -> Vec<&str> {
+        list.iter().map(String::as_str).collect()
+    }
+    CapturedSet::parse(&refs(&args.tables), &refs(&args.exclude), &refs(&args.exclude_columns)).map_err(
+        |error| {
+            let setting = format!("--{} {}", error.option.name(), error.pattern);
+            Halt::new(Code::ConfigInvalid).with(Detail::Setting(setting, "is no pattern"))
+        },
+    )
 }

@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// process at once: what was not acknowledged comes again.
 pub async fn drain_on_signal(handle: Handle) -> u8 {
     let status = next().await;
-    eprintln!("capstan: finishing what is complete; once more to stop at once");
+    tell!("capstan: finishing what is complete; once more to stop at once");
     handle.drain();
     tokio::spawn(async move {
         let status = next().await;

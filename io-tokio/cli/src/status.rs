@@ -40,7 +40,7 @@ pub fn run(args: &Status) -> Result<u8, Failure> {
         object.insert("stale".to_owned(), json!(age_ms > STALE_MS));
     }
     if args.output == Output::Json {
-        println!("{value}");
+        say!("{value}");
         return Ok(0);
     }
     let field = |name: &str| match value.get(name) {
@@ -49,7 +49,7 @@ pub fn run(args: &Status) -> Result<u8, Failure> {
         Some(other) => other.to_string(),
     };
     let process = if alive { "running" } else { "no longer running" };
-    println!("process        {pid}, {process}; said {:.1} s ago", age_ms as f64 / 1000.0);
+    say!("process        {pid}, {process}; said {:.1} s ago", age_ms as f64 / 1000.0);
     for (label, name) in [
         ("state", "state"),
         ("epoch", "epoch"),
@@ -64,7 +64,7 @@ pub fn run(args: &Status) -> Result<u8, Failure> {
         ("until purged", "ahead_of_purged"),
         ("trouble", "trouble"),
     ] {
-        println!("{label:<14} {}", field(name));
+        say!("{label:<14} {}", field(name));
     }
     Ok(0)
 }

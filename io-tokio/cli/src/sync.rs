@@ -81,30 +81,33 @@ fn start(given: Option<Start>, stored: bool, args: &Sync) -> Result<Start, Failu
         None if stored => Ok(Start::Stored),
         None => {
             if args.output == Output::Text {
-                let source = args.source.source.split('?').next().unwrap_or_default();
-                let source = match source.rsplit_once('@') {
-                    // A password may stand in the URL.
-                    Some((user, host)) => format!(
-                        "{}@{host}",
-                        user.rsplit_once(':').map_or(user, |(user, _)| if user == "mysql" {
-                            "mysql:"
-                        } else {
-                            user
-                        })
-                    ),
-                    None => source.to_owned(),
-                };
-                eprintln!("The target is empty. Say where to begin:");
+                let source = without_password(&args.source.source);
+                tell!("The target is empty. Say where to begin:");
                 for start in ["earliest", "current", "GTIDSET"] {
-                    eprintln!("  capstan sync '{source}' '{}' --start {start}", args.target);
+                    tell!("  capstan sync '{source}' '{}' --start {start}", args.target);
                 }
-                eprintln!(
+                tell!(
                     "  capstan sync '{source}' '{}' --seeded-at GTIDSET   # loaded from a dump made there",
                     args.target
                 );
             }
             Err(Halt::new(Code::StartPositionRequired).into())
         }
+    }
+}
+
+/// A source's URL, to be shown.
+fn without_password(url: &str) -> String {
+    let scheme_end = url.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = url.split_at(scheme_end);
+    let authority_end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(authority_end);
+    match authority.rsplit_once('@') {
+        Some((account, host)) => {
+            let user = account.split(':').next().unwrap_or_default();
+            format!("{scheme}{user}@{host}{tail}")
+        }
+        None => url.to_owned(),
     }
 }
 
@@ -173,4 +176,22 @@ fn replace(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = std::fs::File::create(&new)?;
     file.write_all(bytes)?;
     std::fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_url_has_no_password() {
+        for (url, want) in [
+            ("mysql://u:p@h:1/?ssl-ca=a", "mysql://u@h:1/?ssl-ca=a"),
+            ("mysql://u:p:q@h/", "mysql://u@h/"),
+            ("mysql://u:p%40@h?x=y@z", "mysql://u@h?x=y@z"),
+            ("mysql://u@h/", "mysql://u@h/"),
+            ("mysql://h/", "mysql://h/"),
+        ] {
+            assert_eq!(without_password(url), want);
+        }
+    }
 }

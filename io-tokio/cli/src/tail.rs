@@ -3,14 +3,17 @@
 use std::io::{self, IsTerminal as _, Write};
 
 use capstan::{
-    Code, Start,
+    Handle, Start,
     checkpoint::FileCheckpoint,
     jsonl::{JsonLines, JsonOptions},
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::{
     args::{BigintText, Output, Tail},
     failure::Failure,
+    out::end_if_closed,
     people::People,
     pipeline::{self, runtime},
     settings::{self, File},
@@ -38,50 +41,43 @@ pub fn run(args: Tail) -> Result<u8, Failure> {
     let output = args.output.unwrap_or(if io::stdout().is_terminal() { Output::Text } else { Output::Json });
     let replica = builder.build()?;
     let handle = replica.handle();
-    let done = runtime()?.block_on(async {
+    runtime()?.block_on(async {
+        let watch = |handle: &Handle| {
+            if reader_is_gone() {
+                handle.drain();
+            }
+        };
         match output {
             Output::Json => {
-                pipeline::to_end(
-                    replica.run_blocking(JsonLines::new(Quiet(io::stdout()), options)),
-                    handle,
-                    |_| {},
-                )
-                .await
+                let sink = JsonLines::new(Quiet(io::stdout()), options);
+                pipeline::to_end(replica.run_blocking(sink), handle, watch).await
             }
             Output::Text => {
-                pipeline::to_end(replica.run_blocking(People::new(options.text)), handle, |_| {}).await
+                pipeline::to_end(replica.run_blocking(People::new(options.text)), handle, watch).await
             }
         }
-    });
-    match done {
-        // Whoever read our output has seen enough.
-        Err(Failure::Halt(halt)) if halt.code == Code::SinkFailed && pipe_is_closed() => Ok(0),
-        done => done,
-    }
+    })
 }
 
-static PIPE_CLOSED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-
-/// Remembers that standard output was closed by its reader.
-pub fn note_closed_pipe(error: &io::Error) {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        PIPE_CLOSED.store(true, std::sync::atomic::Ordering::Relaxed);
-    }
+/// Whether standard output is a pipe that nobody reads any more: `tail … | head` must end, though nothing
+/// is committed that would be written.
+fn reader_is_gone() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut polled, Some(&at_once)), Ok(1..))
+        && polled.iter().any(|fd| fd.revents().contains(PollFlags::ERR))
 }
 
-fn pipe_is_closed() -> bool {
-    PIPE_CLOSED.load(std::sync::atomic::Ordering::Relaxed)
-}
-
-/// Standard output that remembers when its reader went away.
+/// Standard output that ends the process when its reader went away.
 struct Quiet(io::Stdout);
 
 impl Write for Quiet {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).inspect_err(note_closed_pipe)
+        self.0.write(bytes).inspect_err(end_if_closed)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().inspect_err(note_closed_pipe)
+        self.0.flush().inspect_err(end_if_closed)
     }
 }

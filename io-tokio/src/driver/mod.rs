@@ -107,7 +107,8 @@ pub(crate) async fn drive<N: Net, T: Target>(
     }
     match end {
         End::Halted(halt) => {
-            tracing::error!(code = halt.code.as_str(), stage = halt.stage().as_str(), "halted");
+            // A target of its own: a program that says the halt itself can leave the line out.
+            tracing::error!(target: "capstan::halt", code = halt.code.as_str(), stage = halt.stage().as_str(), "halted");
             Err(halt)
         }
         End::Stopped => Ok(Stopped::new(position)),

@@ -54,8 +54,8 @@ pub fn run(args: &Demo) -> Result<u8, Failure> {
         keep(server, folder)?;
     }
     let verdict = done?;
-    println!();
-    println!("{verdict}");
+    say!("");
+    say!("{verdict}");
     Ok(u8::from(!verdict.equal()))
 }
 
@@ -166,12 +166,12 @@ fn keep(server: Server, folder: tempfile::TempDir) -> Result<(), Failure> {
     let (url, pid) = (server.url(), server.pid().unwrap_or_default());
     let server_folder = server.detach().map_err(|error| launch(&error))?;
     let folder = folder.keep();
-    println!();
-    println!("Kept:");
-    println!("  server   {url}");
-    println!("           process {pid}, folder {}", server_folder.display());
-    println!("  ledger   {}", folder.join(child::LEDGER).display());
-    println!("  to end:  kill {pid}; rm -r {} {}", server_folder.display(), folder.display());
+    say!("");
+    say!("Kept:");
+    say!("  server   {url}");
+    say!("           process {pid}, folder {}", server_folder.display());
+    say!("  ledger   {}", folder.join(child::LEDGER).display());
+    say!("  to end:  kill {pid}; rm -r {} {}", server_folder.display(), folder.display());
     Ok(())
 }
 
@@ -190,6 +190,6 @@ struct Story {
 
 impl Story {
     fn say(&self, text: &str) {
-        println!("[{:5.1} s] {text}", self.began.elapsed().as_secs_f64());
+        say!("[{:5.1} s] {text}", self.began.elapsed().as_secs_f64());
     }
 }

@@ -44,7 +44,7 @@ impl Interrupt {
             if again || !self.in_steps.load(Ordering::SeqCst) {
                 std::process::exit(i32::from(status));
             }
-            eprintln!("capstan: cleaning up");
+            tell!("capstan: cleaning up");
         }
     }
 

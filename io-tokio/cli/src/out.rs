@@ -1,0 +1,37 @@
+//! Standard output and error that do not panic when their reader goes away.
+
+use std::{
+    fmt::Arguments,
+    io::{self, Write as _},
+};
+
+/// A line on standard output. Whoever reads it may have seen enough: then the process ends in silence.
+pub fn line(text: Arguments<'_>) {
+    let mut out = io::stdout().lock();
+    if let Err(error) = writeln!(out, "{text}") {
+        end_if_closed(&error);
+    }
+}
+
+/// A line on standard error, if anybody reads it.
+pub fn complaint(text: Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Ends the process in silence when whoever read our output has seen enough, as a pipe's writers do.
+/// Nothing was acknowledged, so with a checkpoint it comes again.
+pub fn end_if_closed(error: &io::Error) {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        std::process::exit(0);
+    }
+}
+
+/// [`line`] with a format.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::out::line(format_args!($($text)*)) };
+}
+
+/// [`complaint`] with a format.
+macro_rules! tell {
+    ($($text:tt)*) => { $crate::out::complaint(format_args!($($text)*)) };
+}
