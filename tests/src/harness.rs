@@ -18,7 +18,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use capstan::sqlite::{Ledger, LedgerOptions, Synchronous};
-use capstan::{BlockingSink, Builder, GtidSet, Halt, Handle, Replica, Sink, Start, Status, Stopped};
+use capstan::{
+    Ack, BlockingBatch, BlockingSink, Builder, GtidSet, Halt, Handle, Position, Replica, Sink, SinkError,
+    Start, Status, Stopped,
+};
 use capstan_mysql::Server;
 use serde_json::Value;
 
@@ -323,6 +326,26 @@ pub fn open_ledger(path: &Path) -> Ledger {
     let mut options = LedgerOptions::default();
     options.synchronous = Synchronous::Normal;
     Ledger::open(path, options).unwrap()
+}
+
+/// A sink that takes its time, so that work waits for it.
+#[derive(Debug)]
+pub struct Slow<S> {
+    /// The sink.
+    pub sink: S,
+    /// How long it sleeps before each batch.
+    pub slow: Duration,
+}
+
+impl<S: BlockingSink> BlockingSink for Slow<S> {
+    fn position(&mut self) -> Result<Option<Position>, SinkError> {
+        self.sink.position()
+    }
+
+    fn apply(&mut self, batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
+        std::thread::sleep(self.slow);
+        self.sink.apply(batch)
+    }
 }
 
 /// The same server over TCP without TLS, at another port (a proxy's).

@@ -15,10 +15,8 @@ use std::time::Duration;
 use capstan::checkpoint::FileCheckpoint;
 use capstan::jsonl::{JsonFile, JsonLines, JsonOptions};
 use capstan::sqlite::{Ledger, LedgerOptions, SqliteCheckpoint, Synchronous};
-use capstan::{
-    Ack, BatchLimits, BlockingBatch, BlockingSink, Builder, Halt, Position, Replica, SinkError, Source,
-    Start, Stopped, Stored, Until,
-};
+use capstan::{BatchLimits, BlockingSink, Builder, Halt, Replica, Source, Start, Stopped, Stored, Until};
+use capstan_tests::harness::Slow;
 use capstan_tests::workload::quick_limits;
 
 fn main() -> ExitCode {
@@ -118,21 +116,4 @@ fn memory_peak_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("the system's account of this process");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number of kB")
-}
-
-/// A sink that takes its time.
-struct Slow<S> {
-    sink: S,
-    slow: Duration,
-}
-
-impl<S: BlockingSink> BlockingSink for Slow<S> {
-    fn position(&mut self) -> Result<Option<Position>, SinkError> {
-        self.sink.position()
-    }
-
-    fn apply(&mut self, batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
-        std::thread::sleep(self.slow);
-        self.sink.apply(batch)
-    }
 }
