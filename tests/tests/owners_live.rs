@@ -131,8 +131,7 @@ impl Sink for LateSink {
                 store.land(When::AtOnce);
             }
             // The connection is gone, and nobody says so.
-            std::future::pending::<()>().await;
-            unreachable!()
+            return std::future::pending().await;
         }
         let mut store = self.store();
         store.land(When::BeforeTheNext);
