@@ -9,7 +9,7 @@ use std::{
 };
 
 use capstan_core::{
-    capture::CapturedSet,
+    capture::{CapturedSet, PatternFault},
     config::{Config, Limits, Start, Until},
     deliver::{BatchLimits, BlockingSink, Position, Sink},
     gtid::Uuid,
@@ -421,11 +421,26 @@ impl Builder {
         fn texts(patterns: &[String]) -> Vec<&str> {
             patterns.iter().map(String::as_str).collect()
         }
-        CapturedSet::parse(&texts(&self.tables), &texts(&self.exclude), &texts(&self.exclude_columns))
-            .map_err(|error| {
-                let setting = format!("--{} {}", error.option.name(), error.pattern);
-                Halt::new(Code::ConfigInvalid).with(Detail::Setting(setting, "is not a pattern"))
-            })
+        let (tables, exclude) = (texts(&self.tables), texts(&self.exclude));
+        CapturedSet::parse(&tables, &exclude, &texts(&self.exclude_columns)).map_err(|error| {
+            let setting = format!("{} {}", error.option.name(), error.pattern);
+            Halt::new(Code::ConfigInvalid).with(Detail::Setting(setting, fault(error.fault)))
+        })
+    }
+}
+
+/// A halt holds fixed sentences only, so the pattern stands in the setting's name.
+const fn fault(fault: PatternFault) -> &'static str {
+    match fault {
+        PatternFault::Empty => "is empty: write schema.table, schema.* or *.*",
+        PatternFault::Parts { expected: 3, .. } => "is not schema.table.column",
+        PatternFault::Parts { .. } => "is not schema.table, schema.* or *.*",
+        PatternFault::EmptyName => "holds an empty name",
+        PatternFault::OpenQuote => "has a backtick that is not closed",
+        PatternFault::BesideQuote => "has text beside a name in backticks, which must hold the whole name",
+        PatternFault::Character(_) => "holds a character that only a name in backticks can have",
+        PatternFault::SystemSchema => "names a schema of the server's own, which is never captured",
+        PatternFault::NotCanonical => "is not a stored captured set",
     }
 }
 
@@ -472,5 +487,9 @@ mod tests {
         let limits = Limits { stream_above: 1, ..Limits::default() };
         assert_eq!(builder().limits(limits).build().unwrap_err().code, Code::ConfigInvalid);
         assert_eq!(builder().server_id(0).build().unwrap_err().code, Code::ConfigInvalid);
+        let text = builder().tables(["shop"]).build().unwrap_err().to_string();
+        assert!(text.contains("--tables shop: is not schema.table"), "{text}");
+        let text = builder().exclude_columns(["a.b"]).build().unwrap_err().to_string();
+        assert!(text.contains("--exclude-columns a.b: is not schema.table.column"), "{text}");
     }
 }

@@ -1,12 +1,6 @@
 //! Decisions of a person that move a stored position, recorded where it is stored.
 
-use std::time::SystemTime;
-
-use capstan_core::{
-    deliver::{Expected, Position, SinkError},
-    text::write_time,
-    time::SourceTime,
-};
+use capstan_core::deliver::{Expected, Position, SinkError};
 
 /// Why a position was moved by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +37,9 @@ pub trait Stored {
 /// Now, as the records show it.
 #[cfg(any(feature = "sqlite", feature = "jsonl", feature = "checkpoint-file"))]
 pub(crate) fn decided_at() -> String {
+    use capstan_core::{text::write_time, time::SourceTime};
+    use std::time::SystemTime;
+
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let mut text = String::new();
     write_time(&mut text, SourceTime(u64::try_from(now.as_micros()).unwrap_or(0)));

@@ -71,6 +71,11 @@ impl Replica {
         }
         match core::mem::replace(&mut self.phase, Phase::Parked) {
             Phase::Securing(framer, pending) => {
+                if !framer.is_at_boundary() {
+                    // Bytes that came in the clear would be taken for the server's.
+                    self.nonsense();
+                    return Ok(());
+                }
                 self.step_deadline();
                 let step = pending.secured();
                 self.on_login_step(framer, step);

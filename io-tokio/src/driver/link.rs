@@ -81,8 +81,6 @@ impl<'n, N: Net> Link<'n, N> {
 
     pub(super) fn connect(&mut self, epoch: DialEpoch) {
         self.epoch = epoch;
-        // Whatever is left of an earlier link is of no use to this one.
-        self.chunk = BytesMut::new();
         self.state = State::Dialling(Box::pin(self.net.connect(self.host, self.port)));
     }
 

@@ -430,6 +430,8 @@ impl<'n, N: Net> Driver<'n, N> {
 
     /// What became of a batch.
     fn settle(&mut self, slot: Option<BatchState>, outcome: Option<Outcome<Ack>>, overdue: bool, began: Now) {
+        // What was released of it is settled with it; the next streamed unit must not get the credit.
+        while self.released.try_recv().is_ok() {}
         match (outcome, slot) {
             (Some(Ok(Ok(ack))), Some(state)) if !overdue => {
                 fault_point!("before_accept");

@@ -4,7 +4,8 @@
 mod client;
 #[cfg(not(feature = "tls"))]
 mod none;
-#[cfg(all(test, feature = "tls"))]
+#[cfg(test)]
+#[cfg(feature = "tls")]
 mod tests;
 #[cfg(feature = "tls")]
 mod verify;
