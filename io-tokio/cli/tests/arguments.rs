@@ -1,4 +1,5 @@
 //! Arguments, settings, and what is refused before any socket.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod common;
 
