@@ -146,9 +146,32 @@ fn cascades(server: &Server) {
         gates(replica_of(server).allow_unlogged_cascades(true)).expect("the option allows it");
         gates(replica_of(server).tables(["other.*"])).expect("the table is not captured");
         gates(replica_of(server).exclude([format!("d.c{n}")])).expect("the table is left out");
+        blind(server);
         server.sql(&format!("DROP TABLE d.c{n}")).unwrap();
         opens(server, "the cascade is gone");
     }
+}
+
+/// The server shows nobody a foreign key of a table they may not see, so an account that sees none has seen nothing.
+fn blind(server: &Server) {
+    let replication = ["REPLICATION CLIENT ON *.*", "REPLICATION SLAVE ON *.*"];
+    server.sql("DROP USER IF EXISTS blind").unwrap();
+    server.user("blind", "secret", &replication).unwrap();
+    let end = |grant: &str| {
+        server.sql(&format!("GRANT {grant} TO blind")).unwrap();
+        gates(replica_at(&server.url_for("blind", "secret"))).expect_err(grant)
+    };
+    for (grant, code, detail) in [
+        ("USAGE ON *.*", Code::MissingPrivilege, Some(Detail::Privilege("PROCESS"))),
+        ("PROCESS ON *.*", Code::MissingPrivilege, Some(Detail::Privilege("SELECT"))),
+        ("SELECT ON d.*", Code::UnloggedCascades, None),
+    ] {
+        let halt = end(grant);
+        assert_eq!(halt.code, code, "{grant}: {halt}");
+        assert!(detail.is_none() || halt.detail.as_deref() == detail.as_ref(), "{grant}: {halt}");
+    }
+    let allowed = replica_at(&server.url_for("blind", "secret")).allow_unlogged_cascades(true);
+    gates(allowed).expect("the option allows it");
 }
 
 /// A failover may say so for a while, so this one is tried again first.

@@ -102,7 +102,7 @@ fn groups_of_each_kind() {
             ],
         ),
         (
-            "a temporary table with savepoints, which the log tells of",
+            "savepoints beside a temporary table",
             &["BEGIN; INSERT INTO s VALUES (20); SAVEPOINT a; CREATE TEMPORARY TABLE tmp (id INT); \
                  INSERT INTO tmp VALUES (1); INSERT INTO s VALUES (21); ROLLBACK TO a; INSERT INTO s VALUES (22); COMMIT; \
                  DROP TEMPORARY TABLE tmp"],

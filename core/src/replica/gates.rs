@@ -47,6 +47,8 @@ enum Question {
     LogStatus,
     ReplicaStatus,
     Cascades,
+    /// Whether the answer to [`Question::Cascades`], of so many rows, was all there is.
+    HiddenCascades(u64),
     History,
     Session,
     Checksum,
@@ -165,6 +167,15 @@ impl Gates {
             }
             Question::Cascades => {
                 test_cascades(&rows, config, self.findings.lower_case_table_names)?;
+                // That view leaves out tables the account may not see, without a word. This one is InnoDB's own
+                // list of all of them, and needs PROCESS; bits 1 to 8 of TYPE are the rules asked for above
+                // (manual, "The INFORMATION_SCHEMA INNODB_FOREIGN Table").
+                self.question = Question::HiddenCascades(rows.rows.len() as u64);
+                let sql = "SELECT COUNT(*) FROM information_schema.INNODB_FOREIGN WHERE TYPE & 15 <> 0";
+                Ok(Next::Ask(sql.to_string(), self))
+            }
+            Question::HiddenCascades(seen) => {
+                test_hidden_cascades(&rows, seen)?;
                 Ok(self.history())
             }
             Question::History => {
@@ -194,6 +205,7 @@ impl Gates {
         let number = error.number();
         let privilege = match self.question {
             Question::LogStatus | Question::ReplicaStatus => "REPLICATION CLIENT",
+            Question::HiddenCascades(_) => "PROCESS",
             Question::Variables
             | Question::Cascades
             | Question::History
@@ -322,6 +334,20 @@ fn test_cascades(rows: &ResultSet, config: &Config, lower_case_table_names: u8) 
     Err(Closed::Halt(Halt::new(Code::UnloggedCascades).with(Detail::Tables(tables))))
 }
 
+/// A table that cannot be seen may be a captured one, so what is not known is not taken as good.
+fn test_hidden_cascades(rows: &ResultSet, seen: u64) -> Result<(), Closed> {
+    let there = match rows.cell(0, 0) {
+        Some(Some(value)) => core::str::from_utf8(value).ok().and_then(|text| text.parse::<u64>().ok()),
+        _ => None,
+    };
+    match there {
+        Some(there) if there <= seen => Ok(()),
+        Some(_) | None => {
+            Err(Closed::Halt(Halt::new(Code::MissingPrivilege).with(Detail::Privilege("SELECT"))))
+        }
+    }
+}
+
 /// The tests of a position against the server's history.
 pub(super) fn test_history(position: &GtidSet, found: &Findings) -> Result<(), Closed> {
     let missing = position.subtract(&found.executed);
@@ -350,6 +376,20 @@ mod tests {
 
     const A: &str = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
     const B: &str = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
+
+    #[test]
+    fn cascades_that_cannot_be_seen_are_not_taken_for_none() {
+        let count = |text: &str| ResultSet {
+            rows: alloc::vec![alloc::vec![Some(text.as_bytes().to_vec().into())]],
+            ..ResultSet::default()
+        };
+        assert!(test_hidden_cascades(&count("2"), 2).is_ok());
+        assert!(test_hidden_cascades(&count("0"), 1).is_ok(), "of an engine other than InnoDB");
+        for (rows, seen) in [(count("3"), 2), (count("x"), 2), (ResultSet::default(), 0)] {
+            let Err(Closed::Halt(halt)) = test_hidden_cascades(&rows, seen) else { panic!("{seen}") };
+            assert_eq!(halt.code, Code::MissingPrivilege);
+        }
+    }
 
     #[test]
     fn a_position_is_tested_against_identity_first_and_gaps_second() {

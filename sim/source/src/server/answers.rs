@@ -63,6 +63,9 @@ impl Server {
                 let rows = self.cascades.iter().map(|(schema, table)| vec![schema.clone(), table.clone()]);
                 Answer::Rows(vec!["CONSTRAINT_SCHEMA", "TABLE_NAME"], rows.collect())
             }
+            sql if sql.contains("information_schema.INNODB_FOREIGN") => {
+                Answer::Rows(vec!["COUNT(*)"], vec![vec![self.cascades.len().to_string()]])
+            }
             sql if sql.starts_with("SET ") => {
                 self.set_session(&sql[4..], settings);
                 Answer::Ok
