@@ -576,7 +576,7 @@ impl Assembler {
             return Ok(());
         }
         self.committed_at = group.committed_at.or(self.committed_at);
-        if !group.has_content() {
+        if !group.has_content() && xa.is_none() {
             self.count(&group);
             self.pass(&group, now);
             return Ok(());
@@ -652,6 +652,10 @@ impl Assembler {
         }
         if !group.skip {
             self.passed.resolved.push(digest);
+        }
+        if self.offline {
+            let state = if committed { XaState::Committed } else { XaState::RolledBack };
+            return self.finish(Some(state), now);
         }
         self.commit(now)
     }

@@ -89,6 +89,22 @@ pub struct TxCommit {
 pub enum XaState {
     /// Prepared, and neither committed nor rolled back here.
     Prepared,
+    /// Prepared before, and committed here. The changes stand where it was prepared.
+    Committed,
+    /// Prepared before, and rolled back here.
+    RolledBack,
+}
+
+impl XaState {
+    /// Stable lower-case name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prepared => "prepared",
+            Self::Committed => "committed",
+            Self::RolledBack => "rolled_back",
+        }
+    }
 }
 
 /// A schema change as its statement tells it.

@@ -6,6 +6,7 @@ use core::fmt::{Display, Write as _};
 use super::schema_change::SchemaChangeText;
 use super::{TextOptions, write_image};
 use crate::binlog::rows::Row;
+use crate::deliver::XaState;
 use crate::gtid::{Gtid, GtidSet};
 use crate::time::SourceTime;
 use crate::value::json::{escape, number, temporal};
@@ -74,10 +75,11 @@ impl TransactionLine {
         out.push_str("]}\n");
     }
 
-    /// Ends the line of an XA transaction that is prepared, and not committed here: only where files
-    /// are read.
-    pub fn end_prepared(self, out: &mut String) {
-        out.push_str("],\"xa\":\"prepared\"}\n");
+    /// Ends the line of a two-phase XA transaction with what became of it: only where files are read.
+    pub fn end_xa(self, out: &mut String, state: XaState) {
+        out.push_str("],\"xa\":\"");
+        out.push_str(state.as_str());
+        out.push_str("\"}\n");
     }
 }
 

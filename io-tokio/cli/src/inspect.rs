@@ -16,7 +16,7 @@ use capstan::{
         binlog::{EventType, FileError, FileReader, FormatDescription, compare_names, rows::RowWalk},
         capture::CapturedSet,
         config::Limits,
-        deliver::{Event, Position, SchemaChange, Seq, XaState},
+        deliver::{Event, Position, SchemaChange, Seq},
         gtid::GtidSet,
         halt::{Halt, Place},
         text::{SchemaChangeText, TextOptions, TransactionLine, write_schema_change, write_time},
@@ -152,6 +152,13 @@ impl Walk<'_> {
             }
         }
         reader.finish().map_err(|error| unread(&error))?;
+        if assembler.in_group() {
+            // Cut between two events: nothing of the file is damaged, and yet a transaction is not whole.
+            let note = Detail::Note("The file is incomplete: it ends inside a transaction");
+            let halt = Halt::new(capstan::Code::EventMalformed).with(note);
+            let end = Place { offset: Some(reader.offset()), ..Place::default() };
+            return Err(halt.at(end).at(assembler.place()).into());
+        }
         Ok(())
     }
 
@@ -175,7 +182,17 @@ impl Walk<'_> {
                 })?;
             }
         }
-        done.map_err(|halt| Failure::from(halt.at(assembler.place())))
+        done.map_err(|halt| {
+            let foreign =
+                self.summary.server_version.as_ref().is_some_and(|version| version.contains("MariaDB"));
+            let halt = if foreign && halt.code == capstan::Code::UnknownEventType {
+                Halt::new(capstan::Code::UnsupportedServer)
+                    .with(Detail::Note("The file was written by MariaDB"))
+            } else {
+                halt
+            };
+            Failure::from(halt.at(assembler.place()))
+        })
     }
 }
 
@@ -272,7 +289,7 @@ impl<'a> Lines<'a> {
             Event::TxCommit(commit) => {
                 if let Some(line) = self.line.take() {
                     match commit.xa {
-                        Some(XaState::Prepared) => line.end_prepared(&mut self.text),
+                        Some(state) => line.end_xa(&mut self.text, state),
                         None => line.end(&mut self.text),
                     }
                 }

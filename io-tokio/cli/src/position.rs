@@ -42,6 +42,15 @@ fn run_on(command: &PositionCommand, of: &PositionOf) -> Result<u8, Failure> {
             if stored.gtid_set().contains(&gtid) {
                 return Err(invalid("gtid", "is processed already").into());
             }
+            let newest =
+                stored.gtid_set().intervals(&gtid.tsid()).last().map_or(0, |interval| interval.end());
+            if gtid.gno() > newest.saturating_add(1) {
+                eprintln!(
+                    "capstan: {gtid} is not the next transaction of its source (that is number {}). If it does not exist, the \
+                     source will be found behind until it does.",
+                    newest.saturating_add(1)
+                );
+            }
             let moved = stored.clone().with_skipped(&gtid);
             decide(&mut *target, &stored, moved, "skip", &gtid.to_string(), reason)?;
             say!("{gtid} will not be delivered.");

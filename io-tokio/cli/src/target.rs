@@ -27,6 +27,11 @@ impl Target {
             return Err(invalid("TARGET", "names no path"));
         }
         let path = PathBuf::from(path);
+        if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return Err(invalid("TARGET", "is no regular file"));
+        }
+        // By its own name, so that a link to it does not make it two targets with two locks.
+        let path = std::fs::canonicalize(&path).unwrap_or(path);
         match (scheme, query) {
             ("sqlite", "mode=ledger") => Ok(Self::Ledger(path)),
             ("sqlite", "" | "mode=mirror") => Err(Halt::new(Code::ConfigInvalid)
