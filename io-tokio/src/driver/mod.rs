@@ -303,7 +303,7 @@ impl<'n, N: Net> Driver<'n, N> {
                 Said::Secured => Input::Secured(link, epoch),
                 Said::Bytes(bytes) => Input::Bytes(link, epoch, bytes),
                 Said::Lost(reason) => {
-                    tracing::warn!(?reason, "the link is lost");
+                    tracing::info!(?reason, "the link is lost");
                     Input::Lost(link, epoch, reason)
                 }
             }));

@@ -37,6 +37,7 @@ pub(super) struct Watch {
     state: &'static str,
     /// The sink's last failure, until it takes a batch.
     sink_trouble: Option<Code>,
+    link_trouble: Option<Code>,
     dirty: bool,
 }
 
@@ -57,6 +58,7 @@ impl Watch {
             published: None,
             state: "",
             sink_trouble: None,
+            link_trouble: None,
             dirty: true,
         }
     }
@@ -127,6 +129,13 @@ impl Watch {
         let Of { replica, delivery, halt } = of;
         let changed = replica.state() != self.state;
         let facts = replica.facts();
+        if facts.trouble != self.link_trouble {
+            self.link_trouble = facts.trouble;
+            if let Some(code) = facts.trouble {
+                // Once per cause: tried again within the budget, so whoever waits should know for what.
+                tracing::warn!(code = code.as_str(), "no stream from the source at the moment; trying again");
+            }
+        }
         self.dirty |= changed || facts.bytes != self.told.bytes || facts.dials != self.told.dials;
         if !changed && (!self.dirty || self.published.is_some_and(|at| now < at.after(EVERY))) {
             return;
