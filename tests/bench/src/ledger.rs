@@ -15,7 +15,8 @@ type Row = (Option<String>, Option<String>, String, String, String, Option<Strin
 
 async fn ours(server: &Server, path: &Path, synchronous: Synchronous) -> Result<f64, Error> {
     let source: Source = format!("mysql://root@127.0.0.1:{}/?ssl-mode=disabled", server.port()).parse()?;
-    let replica = Replica::builder(source).tables(["b.t"]).start(Start::Earliest).until(Until::Now).build()?;
+    let replica =
+        Replica::builder(source).tables(["b.t"]).start(Start::Earliest).until(Until::Now).build()?;
     let mut options = LedgerOptions::default();
     options.synchronous = synchronous;
     let ledger = Ledger::open(path, options)?;
@@ -33,7 +34,8 @@ fn rows(path: &Path) -> Result<Vec<Vec<Row>>, Error> {
     let mut last = None;
     let mut found = statement.query([])?;
     while let Some(row) = found.next()? {
-        let row: Row = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?);
+        let row: Row =
+            (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?);
         if last != row.0 {
             last.clone_from(&row.0);
             transactions.push(Vec::new());

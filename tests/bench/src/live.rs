@@ -5,10 +5,7 @@ use std::{hint::black_box, time::Instant};
 use capstan::{Ack, Batch, Position, Replica, Sink, SinkError, Source, Start, Unit, Until};
 use capstan_mysql::Server;
 use futures_util::StreamExt as _;
-use mysql_async::{
-    BinlogStreamRequest, Conn, OptsBuilder,
-    binlog::{BinlogFlags, events::EventData},
-};
+use mysql_async::{BinlogStreamRequest, Conn, OptsBuilder, binlog::events::EventData};
 
 use crate::{Error, median, memory, workload};
 
@@ -54,17 +51,22 @@ async fn ours(server: &Server) -> Result<(u64, f64), Error> {
     Ok((counter.rows, began.elapsed().as_secs_f64()))
 }
 
-async fn peer(server: &Server) -> Result<(u64, f64), Error> {
-    let options = OptsBuilder::default().ip_or_hostname("127.0.0.1").tcp_port(server.port()).user(Some("root")).prefer_socket(false);
+/// Its stream has no end, so it is told how many rows there are.
+async fn peer(server: &Server, all: u64) -> Result<(u64, f64), Error> {
+    let options = OptsBuilder::default()
+        .ip_or_hostname("127.0.0.1")
+        .tcp_port(server.port())
+        .user(Some("root"))
+        .prefer_socket(false);
     let conn = Conn::new(options).await?;
     let began = Instant::now();
     let first = server.binlogs()?.into_iter().next().ok_or("no binlog")?;
     let name = first.file_name().ok_or("no name")?.as_encoded_bytes().to_vec();
-    let request =
-        BinlogStreamRequest::new(4242).with_filename(&name).with_pos(4).with_flags(BinlogFlags::BINLOG_DUMP_NON_BLOCK);
+    let request = BinlogStreamRequest::new(4242).with_filename(&name).with_pos(4);
     let mut stream = conn.get_binlog_stream(request).await?;
     let mut rows = 0;
-    while let Some(event) = stream.next().await {
+    while rows < all {
+        let Some(event) = stream.next().await else { break };
         let event = event?;
         if let Some(EventData::RowsEvent(data)) = event.read_data()? {
             let table = stream.get_tme(data.table_id()).ok_or("no table map")?;
@@ -94,7 +96,7 @@ pub fn run(scale: u64) -> Result<(), Error> {
         memory::forget_peak();
         let (rows, took) = runtime.block_on(ours(&server))?;
         peaks.push(memory::peak_mib());
-        let (their_rows, their_took) = runtime.block_on(peer(&server))?;
+        let (their_rows, their_took) = runtime.block_on(peer(&server, rows))?;
         if rows != their_rows {
             return Err(format!("we saw {rows} rows, the peer {their_rows}").into());
         }
