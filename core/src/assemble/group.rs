@@ -78,7 +78,7 @@ impl Group {
         }
         self.events.truncate(*at);
         self.savepoints.truncate(index + 1);
-        self.bytes = self.events.iter().map(retained).sum();
+        self.bytes = self.events.iter().map(Event::weight).sum();
         true
     }
 
@@ -88,19 +88,5 @@ impl Group {
         if let Some(index) = self.savepoints.iter().position(|(known, _)| *known == folded) {
             self.savepoints.truncate(index);
         }
-    }
-}
-
-/// Retained bytes of an event.
-pub(super) fn retained(event: &Event) -> usize {
-    match event {
-        Event::Rows(rows) => rows.retained(),
-        Event::Claim { .. }
-        | Event::TxBegin(_)
-        | Event::Table(_)
-        | Event::SchemaChange(_)
-        | Event::TxCommit(_)
-        | Event::TxAbort { .. }
-        | Event::Progress { .. } => 0,
     }
 }

@@ -27,7 +27,7 @@ use crate::{
     },
     capture::CapturedSet,
     deliver::{Advance, Event, LastTransaction, Position, Seq, TxBegin, TxCommit, XaDigest, XaState},
-    gtid::{Gtid, GtidSet, Uuid},
+    gtid::{Gtid, GtidSet, Tsid},
     halt::{Code, Detail, Halt, Place},
     link::Payload,
     time::{Now, SourceTime},
@@ -43,7 +43,7 @@ pub struct Setup {
     /// Where the stream goes on from.
     pub position: Position,
     /// Transactions that come once more, with the commit timestamp they must have.
-    pub verify: BTreeMap<Uuid, LastTransaction>,
+    pub verify: BTreeMap<Tsid, LastTransaction>,
     /// Where the stream ends, if it does.
     pub until: Option<GtidSet>,
     /// Whether events carry a CRC32 before the first format description says so.
@@ -64,7 +64,7 @@ pub struct Assembler {
     group: Option<Group>,
     processed: GtidSet,
     prepared: BTreeSet<XaDigest>,
-    verify: BTreeMap<Uuid, LastTransaction>,
+    verify: BTreeMap<Tsid, LastTransaction>,
     until: Option<(GtidSet, u64)>,
     passed: Box<Advance>,
     passed_count: u64,
@@ -168,7 +168,12 @@ impl Assembler {
             return Ok(false);
         };
         match inflater.next_event().map_err(|e| errors::of_payload(&e))? {
-            Inflated::Event(event) => self.dispatch(event, false, true, now),
+            Inflated::Event(event) => {
+                // An inflated event shares one step of inflation with its neighbours: a small one that is
+                // delivered is copied out, or it would keep all of them alive.
+                let sliced = event.body.len() < Inflater::STEP / 2;
+                self.dispatch(event, sliced, true, now)
+            }
             Inflated::End => {
                 self.inflating = None;
                 self.pieces = None;
@@ -353,6 +358,9 @@ impl Assembler {
         now: Now,
     ) -> Result<bool, Halt> {
         let crate::binlog::Event { header, body } = event;
+        if inner && (self.held_commit || !belongs_into_payload(header.event_type)) {
+            return Err(Halt::new(Code::EventOutOfPlace));
+        }
         match header.event_type {
             EventType::FormatDescription => {
                 self.tables.clear();
@@ -390,8 +398,6 @@ impl Assembler {
                 self.open_group(&header)?;
                 self.on_statement_logged(&query)?;
             }
-            // Inside pieces the checksum is still to come.
-            EventType::Xid if inner && self.pieces.is_some() => self.held_commit = true,
             EventType::Xid => self.commit(now)?,
             EventType::XaPrepare => {
                 let prepare = XaPrepare::decode(&body).map_err(|e| errors::of_decode(&e))?;
@@ -477,8 +483,8 @@ impl Assembler {
     /// The newest transaction of a source comes once more after a start: the same number with another
     /// original commit timestamp is another transaction, of a history that was reset.
     fn verify(&mut self, gtid: &Gtid, original: SourceTime) -> Result<(), Halt> {
-        let uuid = gtid.uuid();
-        let Some(last) = self.verify.get(&uuid) else { return Ok(()) };
+        let tsid = gtid.tsid();
+        let Some(last) = self.verify.get(&tsid) else { return Ok(()) };
         if last.gtid != *gtid {
             return Ok(());
         }
@@ -487,7 +493,7 @@ impl Assembler {
                 Halt::new(Code::SourceHistoryChanged).at(Place { gtid: Some(*gtid), ..Place::default() })
             );
         }
-        self.verify.remove(&uuid);
+        self.verify.remove(&tsid);
         Ok(())
     }
 
@@ -534,10 +540,12 @@ impl Assembler {
             self.emitted.push_back(event);
             return;
         }
-        group.bytes = group.bytes.saturating_add(group::retained(&event));
+        // A schema change is never taken apart, however long its text.
+        let rows = matches!(event, Event::Rows(_));
+        group.bytes = group.bytes.saturating_add(event.weight());
         group.events.push(event);
         // Without a GTID (offline only) nothing could be aborted, and files are small enough.
-        if group.bytes > self.stream_above {
+        if rows && group.bytes > self.stream_above {
             group.streamed = true;
             self.emitted.push_back(begin(group));
             self.emitted.extend(group.events.drain(..));
@@ -566,6 +574,11 @@ impl Assembler {
 
     /// XID, COMMIT, one-phase XA, self-committing DDL.
     fn commit(&mut self, now: Now) -> Result<(), Halt> {
+        if self.pieces.is_some() {
+            // The checksum is still to come.
+            self.held_commit = true;
+            return Ok(());
+        }
         self.finish(None, now)
     }
 
@@ -599,7 +612,8 @@ impl Assembler {
 
     /// ROLLBACK: the rows go, the GTID counts.
     fn rollback(&mut self, now: Now) -> Result<(), Halt> {
-        let Some(group) = self.group.take() else { return Err(Halt::new(Code::EventOutOfPlace)) };
+        let taken = if self.pieces.is_some() { None } else { self.group.take() };
+        let Some(group) = taken else { return Err(Halt::new(Code::EventOutOfPlace)) };
         self.tables.close();
         if group.skip {
             return Ok(());
@@ -639,7 +653,7 @@ impl Assembler {
             return self.finish(Some(XaState::Prepared), now);
         }
         self.prepared.insert(digest);
-        self.passed.prepared.push(digest);
+        self.passed.prepare(digest);
         self.commit(now)
     }
 
@@ -651,7 +665,7 @@ impl Assembler {
             return Err(Halt::new(Code::XaPrepareNotSeen));
         }
         if !group.skip {
-            self.passed.resolved.push(digest);
+            self.passed.resolve(digest);
         }
         if self.offline {
             let state = if committed { XaState::Committed } else { XaState::RolledBack };
@@ -682,6 +696,23 @@ impl Assembler {
         self.passed_since = None;
         if self.passed.is_empty() { None } else { Some(core::mem::take(&mut self.passed)) }
     }
+}
+
+/// What a payload may hold: the events of one group between its GTID and its end, and nothing that
+/// speaks of the log itself.
+const fn belongs_into_payload(event_type: EventType) -> bool {
+    !matches!(
+        event_type,
+        EventType::FormatDescription
+            | EventType::Rotate
+            | EventType::PreviousGtids
+            | EventType::Heartbeat
+            | EventType::HeartbeatV2
+            | EventType::Gtid
+            | EventType::GtidTagged
+            | EventType::AnonymousGtid
+            | EventType::Stop
+    )
 }
 
 fn begin(group: &Group) -> Event {

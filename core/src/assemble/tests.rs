@@ -266,7 +266,7 @@ fn what_was_processed_is_skipped_and_its_commit_time_must_be_the_same() {
             crate::deliver::LastTransaction { gtid, original_commit: crate::time::SourceTime(original) };
         Setup {
             position: Position::new(alloc::format!("{uuid}:1-242").parse().unwrap(), ""),
-            verify: core::iter::once((gtid.uuid(), last)).collect(),
+            verify: core::iter::once((gtid.tsid(), last)).collect(),
             ..setup(false)
         }
     };

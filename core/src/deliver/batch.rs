@@ -220,8 +220,11 @@ impl BatchState {
 
     /// Steps over the current event and gives its bytes back.
     fn step(&mut self) {
-        if let (Some(feed), Some(Event::Rows(rows))) = (self.feed.as_mut(), self.events.get(self.next)) {
-            feed.released(rows.retained());
+        if let (Some(feed), Some(event)) = (self.feed.as_mut(), self.events.get(self.next)) {
+            match event.weight() {
+                0 => {}
+                weight => feed.released(weight),
+            }
         }
         self.next += 1;
     }

@@ -45,7 +45,8 @@ pub enum Holds {
         /// Its last unit.
         upto: Seq,
     },
-    /// An earlier attempt of ours that was given up and has landed since: a new dial goes on from it.
+    /// An earlier attempt of ours that was given up has landed since, or, before we claimed the target,
+    /// its owner has gone on: a new dial goes on from there.
     Moved,
     /// Something this pipeline did not write; the code says what.
     Foreign(Code),
@@ -292,8 +293,11 @@ impl Delivery {
         }
         let lost = durable.as_ref().is_some_and(|durable| !durable.gtid_set().is_subset(stored.gtid_set()));
         let epoch = durable.as_deref().map_or(0, Position::epoch);
-        if self.me == Some((stored.epoch(), stored.owner())) {
-            // Under our own mark only we write: an attempt that was given up has landed late.
+        // Under our own mark only we write: an attempt that was given up has landed late. And as long
+        // as we have not claimed the target, its owner may well go on.
+        let ours = self.me == Some((stored.epoch(), stored.owner()));
+        let owner_went_on = durable.as_ref().is_some_and(|durable| durable.same_owner(stored));
+        if ours || owner_went_on {
             if lost { Holds::Foreign(Code::PositionRegressed) } else { Holds::Moved }
         } else if stored.epoch() < epoch {
             Holds::Foreign(Code::PositionRegressed)

@@ -54,6 +54,26 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// What it takes of the memory that may be retained: the bytes it carries, and what surrounds them.
+    /// Without the second part a sink that stands still would let small transactions pile up.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Rows(rows) => rows.retained().saturating_add(EVENT_WEIGHT),
+            Self::SchemaChange(change) => change.statement.len().saturating_add(EVENT_WEIGHT),
+            Self::Claim { .. } | Self::TxBegin(_) | Self::Progress { .. } => UNIT_WEIGHT,
+            Self::Table(_) => EVENT_WEIGHT,
+            // Their memory is counted with the beginning.
+            Self::TxCommit(_) | Self::TxAbort { .. } => 0,
+        }
+    }
+}
+
+/// An event in a queue, and what the allocator adds to the bytes it carries.
+const EVENT_WEIGHT: usize = 256;
+/// A unit: its beginning and end, and the account that is kept of it.
+const UNIT_WEIGHT: usize = 1024;
+
 /// The beginning of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxBegin {

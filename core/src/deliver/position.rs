@@ -11,14 +11,14 @@ use core::fmt::{self, Write as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    gtid::{Gtid, GtidSet, Uuid},
+    gtid::{Gtid, GtidSet, Tsid},
     time::SourceTime,
 };
 
 /// The newest format of a written position.
 const FORMAT: u64 = 1;
 
-/// The newest processed transaction of one source UUID, remembered so that a source whose history
+/// The newest processed transaction of one source UUID and tag, remembered so that a source whose history
 /// was reset and has grown again is recognised (case BL-37): the number is there again, but with
 /// another original commit timestamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +60,8 @@ impl XaDigest {
 pub struct Advance {
     /// Transactions that are now processed: delivered, filtered or empty.
     pub gtids: GtidSet,
-    /// The newest of them per source UUID.
-    pub last: BTreeMap<Uuid, LastTransaction>,
+    /// The newest of them per source UUID and tag.
+    pub last: BTreeMap<Tsid, LastTransaction>,
     /// XA transactions without captured rows that are prepared now.
     pub prepared: Vec<XaDigest>,
     /// XA transactions that are committed or rolled back now.
@@ -72,7 +72,19 @@ impl Advance {
     /// Adds one processed transaction.
     pub fn add(&mut self, gtid: Gtid, original_commit: SourceTime) {
         self.gtids.add(&gtid);
-        self.last.insert(gtid.uuid(), LastTransaction { gtid, original_commit });
+        self.last.insert(gtid.tsid(), LastTransaction { gtid, original_commit });
+    }
+
+    /// An XA transaction is prepared now, perhaps under an XID that was in use before.
+    pub fn prepare(&mut self, xid: XaDigest) {
+        self.resolved.retain(|known| *known != xid);
+        self.prepared.push(xid);
+    }
+
+    /// An XA transaction is resolved now, prepared in this step or before it.
+    pub fn resolve(&mut self, xid: XaDigest) {
+        self.prepared.retain(|known| *known != xid);
+        self.resolved.push(xid);
     }
 
     /// Whether it adds nothing.
@@ -92,7 +104,7 @@ pub struct Position {
     epoch: u64,
     owner: u64,
     gtid_set: GtidSet,
-    last: BTreeMap<Uuid, LastTransaction>,
+    last: BTreeMap<Tsid, LastTransaction>,
     captured: String,
     prepared: BTreeSet<XaDigest>,
 }
@@ -135,9 +147,10 @@ impl Position {
         &self.gtid_set
     }
 
-    /// The newest processed transaction per source UUID.
+    /// The newest processed transaction per source UUID and tag: those of one tag come in order, so a
+    /// history that was reset shows before anything of it is delivered.
     #[must_use]
-    pub const fn last(&self) -> &BTreeMap<Uuid, LastTransaction> {
+    pub const fn last(&self) -> &BTreeMap<Tsid, LastTransaction> {
         &self.last
     }
 
@@ -188,8 +201,8 @@ impl Position {
     /// Adds one step.
     pub fn advance(&mut self, step: &Advance) {
         self.gtid_set = self.gtid_set.union(&step.gtids);
-        for (uuid, last) in &step.last {
-            self.last.insert(*uuid, last.clone());
+        for (tsid, last) in &step.last {
+            self.last.insert(*tsid, last.clone());
         }
         self.prepared.extend(step.prepared.iter().copied());
         for xid in &step.resolved {
@@ -200,7 +213,7 @@ impl Position {
     /// Adds one transaction, in place.
     pub fn add(&mut self, gtid: &Gtid, original_commit: SourceTime) {
         self.gtid_set.add(gtid);
-        self.last.insert(gtid.uuid(), LastTransaction { gtid: *gtid, original_commit });
+        self.last.insert(gtid.tsid(), LastTransaction { gtid: *gtid, original_commit });
     }
 
     /// Writes it down: one line of JSON with its keys in fixed order.
@@ -262,7 +275,7 @@ impl Position {
         let mut last = BTreeMap::new();
         for (gtid, at) in written.last {
             let gtid: Gtid = gtid.parse().map_err(|_| PositionError::Malformed)?;
-            last.insert(gtid.uuid(), LastTransaction { gtid, original_commit: SourceTime(at) });
+            last.insert(gtid.tsid(), LastTransaction { gtid, original_commit: SourceTime(at) });
         }
         let prepared = written
             .prepared
@@ -384,6 +397,21 @@ mod tests {
         assert_eq!(again, position());
         assert_eq!(again.encode(), text);
         assert!(text.contains("1-7:9-10:12"), "gaps are kept: {text}");
+    }
+
+    #[test]
+    fn an_xid_that_is_used_again_within_one_step_stays_prepared() {
+        let xid = XaDigest::new(1, b"again", b"");
+        let (mut step, mut position) = (Advance::default(), position());
+        step.prepare(xid);
+        step.resolve(xid);
+        step.prepare(xid);
+        position.advance(&step);
+        assert!(position.is_prepared(&xid));
+        let mut step = Advance::default();
+        step.resolve(xid);
+        position.advance(&step);
+        assert!(!position.is_prepared(&xid));
     }
 
     #[test]

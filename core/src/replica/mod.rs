@@ -17,7 +17,7 @@ mod seam;
 mod stream;
 
 use alloc::{boxed::Box, collections::VecDeque};
-use core::fmt;
+use core::{fmt, time::Duration};
 
 pub use seam::{ApiMisuse, DialEpoch, Input, Link, LoadReason, Loaded, LostReason, Output, Read, WakeReason};
 
@@ -42,6 +42,8 @@ pub struct Replica {
     config: Config,
     entropy: Entropy,
     now: Now,
+    /// When we asked to be woken.
+    wake: Option<Now>,
     outputs: VecDeque<Output>,
     /// Whether the last output was `Idle`, so that an input may come.
     drained: bool,
@@ -55,6 +57,8 @@ pub struct Replica {
     read_paused: bool,
     paused: bool,
     draining: Option<Drain>,
+    /// What the drain ends in.
+    halting: Option<Halt>,
 
     asked: Option<(LoadReason, Now)>,
     /// When to ask again after the position could not be read.
@@ -69,6 +73,9 @@ pub struct Replica {
     sink_moved: Now,
     sink_failures: u32,
     sink_trouble_since: Option<Now>,
+    /// The same of questions for the position.
+    load_failures: u32,
+    load_trouble_since: Option<Now>,
     reapply_at: Option<Now>,
 
     attempts: u32,
@@ -76,10 +83,18 @@ pub struct Replica {
     trouble: Option<Halt>,
     /// The server said that another replica took over; the epoch is looked at before that is believed.
     conflict: Option<u16>,
+    /// The server has refused the stream for a lack that the gates had not seen.
+    refused_for_lack: bool,
     /// Whether this process has verified the source's history once.
     verified: bool,
     facts: Facts,
 }
+
+/// Woken later than this, we have slept.
+const SLEPT_MIN: Duration = Duration::from_secs(5);
+
+/// So many failures in a row, and no sooner, make a sink that has failed.
+const SINK_FAILURES_MIN: u32 = 3;
 
 /// What is known for those who watch.
 #[derive(Clone, Debug, Default)]
@@ -111,6 +126,8 @@ enum Drain {
     Asked,
     /// The goal of `until` is reached.
     Reached,
+    /// What comes next cannot be delivered; what came before it can.
+    Halting,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,11 +145,21 @@ enum End {
 /// A unit that was emitted and is not durable.
 struct UnitOut {
     seq: Seq,
+    /// What the sink has not moved past of its items.
     bytes: usize,
+    /// What it takes until it is durable.
+    fixed: usize,
     streamed: bool,
     /// Still being emitted.
     open: bool,
     aborted: bool,
+}
+
+impl UnitOut {
+    /// All of it that there is was read by the sink, and more is to come: the sink waits for us.
+    const fn is_drained(&self) -> bool {
+        self.open && self.bytes == 0
+    }
 }
 
 impl fmt::Debug for Replica {
@@ -157,6 +184,7 @@ impl Replica {
             config,
             entropy,
             now,
+            wake: None,
             outputs: VecDeque::new(),
             drained: false,
             end: None,
@@ -168,6 +196,7 @@ impl Replica {
             read_paused: true,
             paused: false,
             draining: None,
+            halting: None,
             asked: None,
             ask_again: None,
             stored: None,
@@ -179,11 +208,14 @@ impl Replica {
             sink_moved: now,
             sink_failures: 0,
             sink_trouble_since: None,
+            load_failures: 0,
+            load_trouble_since: None,
             reapply_at: None,
             attempts: 0,
             trouble_since: None,
             trouble: None,
             conflict: None,
+            refused_for_lack: false,
             verified: false,
             facts: Facts::default(),
         };
@@ -205,6 +237,7 @@ impl Replica {
         if !self.drained {
             return Err(ApiMisuse::OutputNotDrained);
         }
+        self.slept(now);
         self.now = now;
         self.drained = false;
         match input {
@@ -223,6 +256,24 @@ impl Replica {
         }
         self.due();
         Ok(())
+    }
+
+    /// Nobody woke us when we had asked for it: the process was stopped, or its machine slept. What the
+    /// world failed to do meanwhile is not held against it, so every count of patience goes on from where
+    /// it stood.
+    fn slept(&mut self, now: Now) {
+        if self.wake.is_none_or(|wake| now.since(wake) <= SLEPT_MIN) {
+            return;
+        }
+        // Where in between the sleep began nobody knows.
+        let asleep = now.since(self.now);
+        self.sink_moved = self.sink_moved.after(asleep);
+        self.last_heard = self.last_heard.after(asleep);
+        for since in [&mut self.trouble_since, &mut self.sink_trouble_since, &mut self.load_trouble_since] {
+            *since = since.map(|since| since.after(asleep));
+        }
+        self.link_deadline = self.link_deadline.map(|at| at.after(asleep));
+        self.asked = self.asked.map(|(reason, since)| (reason, since.after(asleep)));
     }
 
     /// The next thing to do. `Idle` is always last; `Halt` and `Stopped` are for ever.
@@ -290,7 +341,9 @@ impl Replica {
             self.last_heard = self.now;
         }
         self.read_paused = paused;
-        Output::Idle { wake: self.next_wake(), read }
+        let wake = self.next_wake();
+        self.wake = wake.map(|(at, _)| at);
+        Output::Idle { wake, read }
     }
 
     fn credit(&self) -> Read {
@@ -331,17 +384,18 @@ impl Replica {
     /// When the sink's patience ends. None while it waits for us: with nothing out, or with nothing
     /// left unread of a transaction that is still being read.
     fn acknowledgement_deadline(&self) -> Option<Now> {
-        if let Some((LoadReason::Overdue, since)) = self.asked {
-            return Some(since.after(self.config.limits.trouble_max));
-        }
         if self.reapply_at.is_some() || self.ask_again.is_some() {
             return None;
         }
         let front = self.units.front();
         match front {
-            Some(unit) if unit.open && unit.bytes == 0 => None,
-            Some(_) => Some(self.sink_moved.after(self.config.limits.acknowledgement)),
-            None => self.asked.map(|(_, since)| since.after(self.config.limits.acknowledgement)),
+            Some(unit) if unit.is_drained() && self.asked.is_none() => None,
+            None if self.asked.is_none() => None,
+            // A question is a new thing to wait for, however long ago the sink moved.
+            Some(_) | None => {
+                let since = self.asked.map_or(self.sink_moved, |(_, since)| since.max(self.sink_moved));
+                Some(since.after(self.config.limits.acknowledgement))
+            }
         }
     }
 
@@ -381,13 +435,32 @@ impl Replica {
     }
 
     fn overdue(&mut self) {
-        if let Some((LoadReason::Overdue, _)) = self.asked {
-            // Not even the position is answered: the sink hangs.
+        let failed = if let Some((LoadReason::Overdue, since)) = self.asked {
+            // Not even the position is answered. It is asked for anew, for perhaps only the way to it broke.
+            let since = *self.load_trouble_since.get_or_insert(since);
+            self.now.since(since) >= self.config.limits.trouble_max
+        } else {
+            self.sink_has_failed()
+        };
+        if failed {
             return self.halt(Halt::new(Code::SinkFailed));
         }
         self.asked = None;
         self.leave_link();
         self.ask(LoadReason::Overdue);
+    }
+
+    /// Counts a failure of the sink. `true`: it has failed too often for too long.
+    fn sink_has_failed(&mut self) -> bool {
+        self.sink_failures = self.sink_failures.saturating_add(1);
+        let since = *self.sink_trouble_since.get_or_insert(self.now);
+        // Time alone says nothing: between two failures there may have been hours without work.
+        self.sink_failures >= SINK_FAILURES_MIN && self.now.since(since) >= self.config.limits.trouble_max
+    }
+
+    fn sink_works(&mut self) {
+        self.sink_failures = 0;
+        self.sink_trouble_since = None;
     }
 
     // ---- the position authority -------------------------------------------------------------
@@ -417,6 +490,8 @@ impl Replica {
             Loaded::Failed(failure) => self.on_load_failed(reason, &failure),
             Loaded::Position { stored, holds } => {
                 self.sink_moved = self.now;
+                self.load_failures = 0;
+                self.load_trouble_since = None;
                 match reason {
                     LoadReason::AfterFailure => {
                         self.on_read_back(stored, holds);
@@ -435,12 +510,12 @@ impl Replica {
     fn on_load_failed(&mut self, reason: LoadReason, failure: &SinkFailure) {
         let code = if failure.code == Code::SinkFailed { Code::PositionReadFailed } else { failure.code };
         let lasting = !matches!(failure.class, FailureClass::Transient | FailureClass::Unknown);
-        let since = *self.sink_trouble_since.get_or_insert(self.now);
+        let since = *self.load_trouble_since.get_or_insert(self.now);
         if lasting || self.now.since(since) >= self.config.limits.trouble_max {
             return self.halt(Halt::new(code));
         }
-        let at = self.backoff(self.sink_failures);
-        self.sink_failures = self.sink_failures.saturating_add(1);
+        let at = self.backoff(self.load_failures);
+        self.load_failures = self.load_failures.saturating_add(1);
         let reason = if matches!(self.phase, Phase::Loading) { LoadReason::BeforeDial } else { reason };
         self.ask_again = Some((at, reason));
     }
@@ -454,6 +529,8 @@ impl Replica {
                 self.on_durable(upto);
             }
             Holds::Moved => {
+                self.sink_works();
+                self.settle_claim(stored.as_deref());
                 self.stored = Some(stored);
                 self.leave_link();
                 self.start_over();
@@ -468,8 +545,9 @@ impl Replica {
         match self.units.front() {
             None => {}
             Some(unit) if unit.aborted => {
+                // Nothing was written, so it says nothing of the sink's health.
                 let seq = unit.seq;
-                self.on_durable(seq);
+                self.pass(seq);
             }
             Some(unit) if unit.streamed => {
                 self.leave_link();
@@ -479,19 +557,24 @@ impl Replica {
         }
     }
 
+    /// Whether our claim is what is stored, or what is stored grew from it. Only the mark tells: a claim
+    /// whose answer was lost lands late, and what moved may have been the former owner.
+    fn settle_claim(&mut self, stored: Option<&Position>) {
+        if self.claim != Claim::Done {
+            let landed = stored.is_some_and(|stored| stored.owner() == self.owner);
+            self.claim = if landed { Claim::Done } else { Claim::Open };
+        }
+    }
+
     /// Everything not durable is forgotten; the link starts anew from what is stored.
     fn on_restart(&mut self, stored: Option<Box<Position>>, holds: Holds) {
         if let Holds::Foreign(code) = holds {
             return self.halt(Halt::new(code));
         }
-        if let Claim::Sent(seq) = self.claim {
-            let landed = match holds {
-                Holds::Committed { upto } => upto >= seq,
-                Holds::Moved => true,
-                Holds::Expected | Holds::Foreign(_) => false,
-            };
-            self.claim = if landed { Claim::Done } else { Claim::Open };
+        if let Holds::Committed { .. } | Holds::Moved = holds {
+            self.sink_works();
         }
+        self.settle_claim(stored.as_deref());
         self.units.clear();
         self.retained = 0;
         if let Some(number) = self.conflict.take() {
@@ -503,9 +586,10 @@ impl Replica {
         self.stored = Some(stored);
         match self.draining {
             Some(Drain::Asked) => {}
-            Some(Drain::Reached) | None => {
-                // What had been reached was not durable after all.
+            Some(Drain::Reached | Drain::Halting) | None => {
+                // What had been reached, or lay before what cannot be delivered, was not durable after all.
                 self.draining = None;
+                self.halting = None;
                 self.dial();
             }
         }
@@ -539,22 +623,26 @@ impl Replica {
     // ---- the sink ----------------------------------------------------------------------------
 
     fn on_durable(&mut self, upto: Seq) {
-        while let Some(unit) = self.units.front() {
-            if unit.seq > upto {
-                break;
-            }
-            self.retained = self.retained.saturating_sub(unit.bytes);
-            self.units.pop_front();
-        }
-        self.sink_moved = self.now;
-        self.sink_failures = 0;
-        self.sink_trouble_since = None;
+        self.pass(upto);
+        self.sink_works();
         if let Claim::Sent(seq) = self.claim
             && seq <= upto
         {
             self.claim = Claim::Done;
             self.go_on_after_claim();
         }
+    }
+
+    /// The sink is done with every unit up to this one.
+    fn pass(&mut self, upto: Seq) {
+        while let Some(unit) = self.units.front() {
+            if unit.seq > upto {
+                break;
+            }
+            self.retained = self.retained.saturating_sub(unit.bytes.saturating_add(unit.fixed));
+            self.units.pop_front();
+        }
+        self.sink_moved = self.now;
     }
 
     fn on_released(&mut self, bytes: usize) {
@@ -578,13 +666,13 @@ impl Replica {
             FailureClass::Permanent => return self.halt(halt()),
             FailureClass::Aborted => {}
             FailureClass::Transient | FailureClass::Unknown | FailureClass::Fenced | FailureClass::Stale => {
-                self.sink_failures = self.sink_failures.saturating_add(1);
-                let since = *self.sink_trouble_since.get_or_insert(self.now);
-                if self.now.since(since) >= self.config.limits.trouble_max {
+                if self.sink_has_failed() {
                     return self.halt(halt());
                 }
             }
         }
+        // An answer is a sign of life, too.
+        self.sink_moved = self.now;
         // Where the position is being asked for already, that answer settles it.
         if self.asked.is_none() && self.ask_again.is_none() {
             self.ask(LoadReason::AfterFailure);
@@ -594,6 +682,9 @@ impl Replica {
     // ---- ends --------------------------------------------------------------------------------
 
     fn on_drain(&mut self) {
+        if self.halting.is_some() {
+            return;
+        }
         self.tell_progress(true);
         self.draining = Some(Drain::Asked);
         self.leave_link();
@@ -606,6 +697,15 @@ impl Replica {
         self.draining = Some(Drain::Reached);
     }
 
+    /// What was read cannot be delivered. Whole units in front of it still go to the sink, so that what
+    /// is delivered does not depend on how much was read at once; then comes the halt.
+    pub(super) fn halt_behind_units(&mut self, halt: Halt) {
+        self.tell_progress(true);
+        self.leave_link();
+        self.draining = Some(Drain::Halting);
+        self.halting = Some(halt);
+    }
+
     fn stopped_if_drained(&mut self) -> bool {
         let done = self.draining.is_some()
             && self.units.is_empty()
@@ -613,7 +713,7 @@ impl Replica {
             && self.ask_again.is_none()
             && self.reapply_at.is_none();
         if done {
-            self.end = Some(End::Stopped);
+            self.end = Some(self.halting.take().map_or(End::Stopped, End::Halted));
         }
         done
     }
@@ -637,21 +737,22 @@ impl Replica {
 
     /// Numbers an event's unit and keeps account of what is out.
     fn emit(&mut self, event: Event) {
-        if self.units.is_empty() {
+        if self.units.front().is_none_or(UnitOut::is_drained) {
+            // The sink waited for us until now.
             self.sink_moved = self.now;
         }
-        let closed = |seq| UnitOut { seq, bytes: 0, streamed: false, open: false, aborted: false };
+        let weight = event.weight();
+        self.retained = self.retained.saturating_add(weight);
+        let unit =
+            |seq| UnitOut { seq, bytes: 0, fixed: weight, streamed: false, open: false, aborted: false };
         match &event {
-            Event::Claim { seq, .. } | Event::Progress { seq, .. } => self.units.push_back(closed(*seq)),
+            Event::Claim { seq, .. } | Event::Progress { seq, .. } => self.units.push_back(unit(*seq)),
             Event::TxBegin(begin) => {
-                self.units.push_back(UnitOut { streamed: begin.streamed, open: true, ..closed(begin.seq) });
+                self.units.push_back(UnitOut { streamed: begin.streamed, open: true, ..unit(begin.seq) });
             }
-            Event::Table(_) | Event::SchemaChange(_) => {}
-            Event::Rows(rows) => {
-                let bytes = rows.retained();
-                self.retained = self.retained.saturating_add(bytes);
+            Event::Table(_) | Event::SchemaChange(_) | Event::Rows(_) => {
                 if let Some(unit) = self.units.back_mut() {
-                    unit.bytes = unit.bytes.saturating_add(bytes);
+                    unit.bytes = unit.bytes.saturating_add(weight);
                 }
             }
             Event::TxCommit(_) => {

@@ -1,6 +1,7 @@
 //! The seam: everything the world may say, and everything the core wants.
 
 use alloc::boxed::Box;
+use core::fmt;
 
 use bytes::Bytes;
 
@@ -57,7 +58,9 @@ pub enum Loaded {
 }
 
 /// Everything the world may tell the core. A trace is a `Vec<(Now, Input)>`.
-#[derive(Clone, Debug)]
+///
+/// `Debug` shows how many bytes were read and none of them: they hold rows.
+#[derive(Clone)]
 pub enum Input {
     /// A moment passed: the deadline, or any other. Early and spurious ticks are harmless.
     Tick,
@@ -131,7 +134,8 @@ pub enum WakeReason {
 }
 
 /// Everything the core wants. Exhaustive on purpose: a new output breaks every driver at compile time.
-#[derive(Debug)]
+///
+/// `Debug` shows how many bytes are sent and none of them: they may hold the password.
 #[must_use = "an output that is not carried out is a lost byte, row or halt"]
 pub enum Output {
     /// Ask the position authority and answer with [`Input::CheckpointLoaded`].
@@ -164,6 +168,44 @@ pub enum Output {
     },
 }
 
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tick => f.write_str("Tick"),
+            Self::CheckpointLoaded(loaded) => write!(f, "CheckpointLoaded({loaded:?})"),
+            Self::Connected(link, epoch) => write!(f, "Connected({link:?}, {epoch:?})"),
+            Self::Secured(link, epoch) => write!(f, "Secured({link:?}, {epoch:?})"),
+            Self::Bytes(link, epoch, bytes) => write!(f, "Bytes({link:?}, {epoch:?}, {} bytes)", bytes.len()),
+            Self::Lost(link, epoch, reason) => write!(f, "Lost({link:?}, {epoch:?}, {reason:?})"),
+            Self::Durable { upto } => write!(f, "Durable({upto:?})"),
+            Self::Released { bytes } => write!(f, "Released({bytes} bytes)"),
+            Self::SinkFailed(failure) => write!(f, "SinkFailed({:?})", failure.class),
+            Self::Pause => f.write_str("Pause"),
+            Self::Resume => f.write_str("Resume"),
+            Self::Drain => f.write_str("Drain"),
+        }
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LoadCheckpoint(reason) => write!(f, "LoadCheckpoint({reason:?})"),
+            Self::Reapply { upto } => write!(f, "Reapply({upto:?})"),
+            Self::Connect(link, epoch) => write!(f, "Connect({link:?}, {epoch:?})"),
+            Self::Secure(link, epoch) => write!(f, "Secure({link:?}, {epoch:?})"),
+            Self::Transmit(link, epoch, bytes) => {
+                write!(f, "Transmit({link:?}, {epoch:?}, {} bytes)", bytes.len())
+            }
+            Self::Close(link, epoch) => write!(f, "Close({link:?}, {epoch:?})"),
+            Self::Event(event) => write!(f, "Event({event:?})"),
+            Self::Halt(halt) => write!(f, "{halt:?}"),
+            Self::Stopped => f.write_str("Stopped"),
+            Self::Idle { wake, read } => write!(f, "Idle({wake:?}, {read:?})"),
+        }
+    }
+}
+
 /// A bug of the driver. Received bytes never cause it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiMisuse {
@@ -179,4 +221,19 @@ pub enum ApiMisuse {
     /// An answer came that nobody asked for.
     #[error("an answer came that nobody asked for")]
     UnaskedAnswer,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn bytes_of_the_link_are_counted_and_not_shown() {
+        let bytes = Bytes::from_static(b"sentinel");
+        let input = Input::Bytes(Link::Stream, DialEpoch(1), bytes.clone());
+        let output = Output::Transmit(Link::Stream, DialEpoch(1), bytes);
+        let shown = format!("{input:?} {input:#?} {output:?} {output:#?}");
+        assert!(shown.contains("8 bytes") && !shown.contains("sentinel"), "{shown}");
+    }
 }

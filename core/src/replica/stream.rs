@@ -156,6 +156,7 @@ impl Replica {
         self.trouble_since = None;
         self.trouble = None;
         self.facts.trouble = None;
+        self.refused_for_lack = false;
     }
 
     /// Closes the link, if there is one, and ends what was being emitted.
@@ -226,7 +227,9 @@ impl Replica {
         match error {
             // Nothing larger than the limit is legal in the stream, whatever its kind.
             PacketError::PayloadTooLarge { claimed, .. } if self.link_deadline.is_none() => {
-                self.halt(Halt::new(Code::RowEventTooLarge).with(Detail::Number(claimed as u64)));
+                self.halt_behind_units(
+                    Halt::new(Code::RowEventTooLarge).with(Detail::Number(claimed as u64)),
+                );
             }
             PacketError::PayloadTooLarge { .. } | PacketError::OutOfOrder { .. } => self.nonsense(),
         }
@@ -417,9 +420,9 @@ impl Replica {
         let mut request = position.gtid_set().clone();
         let mut verify = BTreeMap::new();
         if !self.verified {
-            // The last processed transaction of each source is asked for once more: it is skipped,
+            // The last processed transaction of each source and tag is asked for once more: it is skipped,
             // and its commit timestamp tells a history that was reset and has grown again (BL-37).
-            for (uuid, last) in position.last() {
+            for (tsid, last) in position.last() {
                 let one: GtidSet = core::iter::once(&last.gtid).fold(GtidSet::new(), |mut set, gtid| {
                     set.add(gtid);
                     set
@@ -431,7 +434,7 @@ impl Replica {
                     }
                 } else if position.gtid_set().contains(&last.gtid) {
                     request = request.subtract(&one);
-                    verify.insert(*uuid, last.clone());
+                    verify.insert(*tsid, last.clone());
                 }
             }
         }
@@ -469,7 +472,7 @@ impl Replica {
         let number = error.number();
         let by = |code| Halt::new(code).with_server_error(number);
         match error.dump_refusal() {
-            DumpRefusal::DataGap => self.halt(by(Code::DataGap)),
+            DumpRefusal::DataGap => self.lacks(by(Code::DataGap)),
             DumpRefusal::ServerIdConflict => {
                 // A second owner of the same target is told by its epoch, so that is asked first.
                 self.leave_link();
@@ -477,12 +480,23 @@ impl Replica {
                 self.start_over();
             }
             DumpRefusal::ChecksumNegotiationFailed => self.halt(by(Code::ChecksumNegotiationFailed)),
-            DumpRefusal::SourceIdentityMismatch => self.halt(by(Code::SourceIdentityMismatch)),
+            DumpRefusal::SourceIdentityMismatch => self.lacks(by(Code::SourceIdentityMismatch)),
             DumpRefusal::MissingPrivilege => {
                 self.halt(by(Code::MissingPrivilege).with(Detail::Privilege("REPLICATION SLAVE")));
             }
             DumpRefusal::Transient => self.trouble(by(Code::SourceUnreachable)),
             DumpRefusal::Refused(_) => self.halt(by(Code::DumpRefused)),
+        }
+    }
+
+    /// The server's history is not what the gates saw a moment ago: something was purged in between
+    /// (perhaps only what would have been sent once more), or another server answers. The gates of the
+    /// next dial tell what is missing, if anything is.
+    fn lacks(&mut self, halt: Halt) {
+        if core::mem::replace(&mut self.refused_for_lack, true) {
+            self.halt(halt);
+        } else {
+            self.trouble(halt);
         }
     }
 
@@ -576,7 +590,7 @@ impl Replica {
                     self.tell_progress(false);
                 }
             }
-            Err(halt) => self.halt(halt),
+            Err(halt) => self.halt_behind_units(halt),
         }
     }
 

@@ -120,7 +120,8 @@ impl World {
             let (bytes, closed) = {
                 let mut server = self.server();
                 server.tick(id, now);
-                let bytes = if server.has_output(id) { server.pull(id, piece, now) } else { Vec::new() };
+                let bytes =
+                    if server.has_output(id) { server.pull(id, piece, now) } else { bytes::Bytes::new() };
                 (bytes, server.is_closed(id))
             };
             if !bytes.is_empty() {

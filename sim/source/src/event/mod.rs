@@ -324,7 +324,7 @@ impl Body {
             out
         };
         let payload = if compress {
-            zstd::bulk::compress(&plain, 3).expect("compressing cannot fail")
+            zstd::bulk::compress(&plain, 1).expect("compressing cannot fail")
         } else {
             plain.clone()
         };

@@ -145,6 +145,11 @@ impl Dump {
         }
     }
 
+    /// The file it is in.
+    pub(super) fn file(&self) -> &str {
+        &self.file
+    }
+
     /// Whether events carry sums right now.
     pub(super) const fn carries_sums(&self) -> bool {
         self.crc32

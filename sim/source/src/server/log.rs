@@ -6,7 +6,7 @@ use crate::{
     event::{self, Body, CHECKSUM_LEN, Event, FormatDescription, code},
     group::Group,
 };
-use capstan_core::gtid::{Gtid, GtidSet};
+use capstan_core::gtid::GtidSet;
 
 /// A binlog file.
 #[derive(Debug)]
@@ -143,13 +143,18 @@ impl File {
         self.tail.as_ref().map(|event| placed(event, &mut at, self.crc32))
     }
 
-    pub(super) fn lose(&mut self, lost: &impl Fn(&Group) -> bool) -> Vec<Gtid> {
-        let keep = self.groups.iter().position(|group| lost(group)).unwrap_or(self.groups.len());
-        self.end = self.start_of(keep);
-        self.starts.truncate(keep);
-        let gone: Vec<Gtid> = self.groups.drain(keep..).filter_map(|group| group.gtid().copied()).collect();
-        self.own = self.own.subtract(&gone.iter().copied().collect());
-        gone
+    /// Takes the newest group out again.
+    pub(super) fn pop(&mut self) -> Option<Arc<Group>> {
+        let group = self.groups.pop()?;
+        self.end = self.starts.pop().unwrap_or(self.end);
+        if let Some(gtid) = group.gtid() {
+            self.own = self.own.subtract(&GtidSet::from(*gtid));
+        }
+        Some(group)
+    }
+
+    pub(super) fn reopen(&mut self) {
+        self.tail = None;
     }
 
     fn number(&self) -> u64 {

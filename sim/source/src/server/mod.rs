@@ -10,7 +10,7 @@ mod tests;
 use std::{collections::BTreeMap, sync::Arc};
 
 pub use log::File;
-pub use session::SessionId;
+pub use session::{Damage, SessionId};
 
 use self::session::Session;
 use crate::group::Group;
@@ -136,22 +136,41 @@ impl Server {
         self.files.push(next);
     }
 
-    /// Drops the oldest files but the last `keep` of them.
+    /// `PURGE BINARY LOGS`: drops the oldest files but the last `keep` of them, and those that a dump
+    /// reads (the manual: "if you have active replicas that are currently reading one of the log files
+    /// you are trying to delete, this statement does not delete the log file that is in use").
     pub fn purge(&mut self, keep: usize) {
-        let drop = self.files.len().saturating_sub(keep.max(1));
+        let mut drop = self.files.len().saturating_sub(keep.max(1));
+        for name in self.sessions.values().filter_map(Session::reads) {
+            if let Some(used) = self.files.iter().position(|file| file.name() == name) {
+                drop = drop.min(used);
+            }
+        }
         for file in self.files.drain(..drop) {
             self.purged = self.purged.union(file.gtids());
         }
     }
 
-    /// Drops the newest groups of the log, from the first for which `lost` says so: what a dead server
-    /// had and its successor never got.
-    pub fn lose(&mut self, lost: impl Fn(&Group) -> bool) {
-        for file in &mut self.files {
-            for gtid in file.lose(&lost) {
-                self.executed = self.executed.subtract(&GtidSet::from(gtid));
+    /// Takes the newest `count` groups out of the log again: what a replica has not applied yet.
+    pub fn take_back(&mut self, count: usize) -> Vec<Arc<Group>> {
+        let mut taken = Vec::new();
+        for file in self.files.iter_mut().rev() {
+            while taken.len() < count {
+                let Some(group) = file.pop() else { break };
+                if let Some(gtid) = group.gtid() {
+                    self.executed = self.executed.subtract(&GtidSet::from(*gtid));
+                }
+                taken.push(group);
             }
         }
+        let executed = self.executed.clone();
+        // Files that began behind what is gone begin earlier now.
+        self.files.retain(|file| file.previous().is_subset(&executed));
+        if let Some(file) = self.files.last_mut() {
+            file.reopen();
+        }
+        taken.reverse();
+        taken
     }
 
     /// `RESET BINARY LOGS AND GTIDS`.

@@ -1,8 +1,6 @@
 //! One connection of a client: greeting, authentication, commands, the dump.
 
-use std::collections::VecDeque;
-
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use sha2::{Digest as _, Sha256};
 
 use super::{
@@ -10,7 +8,11 @@ use super::{
     answers::{self, Settings},
     dump::{self, Dump},
 };
-use crate::{event::CHECKSUM_LEN, put, put::Take};
+use crate::{
+    event::{CHECKSUM_LEN, code},
+    put,
+    put::Take,
+};
 use capstan_core::gtid::GtidSet;
 
 /// Names a session of a server.
@@ -39,7 +41,7 @@ pub enum Damage {
 pub(super) struct Session {
     state: State,
     /// Packets to send, framed.
-    out: VecDeque<u8>,
+    out: BytesMut,
     input: BytesMut,
     deprecate_eof: bool,
     settings: Settings,
@@ -67,7 +69,7 @@ impl Server {
         self.next_session += 1;
         let mut session = Session {
             state: State::Login,
-            out: VecDeque::new(),
+            out: BytesMut::new(),
             input: BytesMut::new(),
             deprecate_eof: false,
             settings: Settings::default(),
@@ -101,8 +103,8 @@ impl Server {
     }
 
     /// At most `max` bytes for the client: what the client leaves unread is not even made.
-    pub fn pull(&mut self, id: SessionId, max: usize, now: u64) -> Vec<u8> {
-        let Some(session) = self.sessions.get_mut(&id) else { return Vec::new() };
+    pub fn pull(&mut self, id: SessionId, max: usize, now: u64) -> Bytes {
+        let Some(session) = self.sessions.get_mut(&id) else { return Bytes::new() };
         while session.out.len() < max && !session.closing {
             let State::Dumping(dump) = &mut session.state else { break };
             let Some(event) = dump.next(&self.files) else { break };
@@ -110,7 +112,7 @@ impl Server {
             session.send_event(event, &self.files);
         }
         let n = max.min(session.out.len());
-        session.out.drain(..n).collect()
+        session.out.split_to(n).freeze()
     }
 
     /// Whether there is something to pull.
@@ -181,7 +183,7 @@ impl Server {
 
     /// Ends a session with an error, as KILL and shutdown do.
     pub fn kill(&mut self, id: SessionId, number: u16, text: &str) {
-        if let Some(session) = self.sessions.get_mut(&id) {
+        if let Some(session) = self.sessions.get_mut(&id).filter(|session| !session.closing) {
             session.send(&answers::error(number, text, true));
             session.closing = true;
         }
@@ -297,16 +299,22 @@ impl Server {
 }
 
 impl Session {
+    /// The file its dump is in.
+    pub(super) fn reads(&self) -> Option<&str> {
+        match &self.state {
+            State::Dumping(dump) if !self.closing => Some(dump.file()),
+            State::Dumping(_) | State::Login | State::Commands => None,
+        }
+    }
+
     fn send(&mut self, payload: &[u8]) {
         let mut rest = payload;
         loop {
             let (body, after) = rest.split_at(rest.len().min(PACKET_MAX));
-            let mut header = Vec::with_capacity(4);
-            put::int(&mut header, body.len() as u64, 3);
-            header.push(self.sequence);
+            let [a, b, c, _] = (body.len() as u32).to_le_bytes();
+            self.out.extend_from_slice(&[a, b, c, self.sequence]);
             self.sequence = self.sequence.wrapping_add(1);
-            self.out.extend(header);
-            self.out.extend(body);
+            self.out.extend_from_slice(body);
             rest = after;
             if body.len() < PACKET_MAX {
                 return;
@@ -328,13 +336,9 @@ impl Session {
             }
             Some(Damage::Cut) => {
                 self.damage = None;
-                let mut packet = VecDeque::new();
-                core::mem::swap(&mut packet, &mut self.out);
+                let before = self.out.len();
                 self.send_plain(&event);
-                let half = self.out.len() / 2;
-                self.out.truncate(half);
-                packet.append(&mut self.out);
-                self.out = packet;
+                self.out.truncate(before + (self.out.len() - before) / 2);
                 self.closing = true;
                 return;
             }
@@ -345,6 +349,8 @@ impl Session {
                 let unknown = crate::event::Event::of(1, 1, body).flagged(flag).encode(crc32);
                 self.send_plain(&unknown);
             }
+            // Inside a group no server does that.
+            Some(Damage::Rotate) if event[4] != code::GTID && event[4] != code::GTID_TAGGED => {}
             Some(Damage::Rotate) => {
                 self.damage = None;
                 if let State::Dumping(dump) = &self.state {

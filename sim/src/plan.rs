@@ -1,0 +1,152 @@
+//! What a run is made of, drawn once at its start: the swarm. Within the run each class of faults is a
+//! regime: on for a drawn time, and off again.
+
+use capstan_core::deliver::BatchLimits;
+
+use crate::{
+    choices::Choices,
+    fault::{ALL, FATAL, Fault},
+    workload::{SHAPES, Shape},
+};
+
+/// Where the pipeline starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At the oldest transaction.
+    Earliest,
+    /// After everything that is there.
+    Current,
+    /// After a given set.
+    At,
+}
+
+/// A planned fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// When it begins, µs.
+    pub at: u64,
+    /// How long it lasts, µs.
+    pub lasts: u64,
+    /// What.
+    pub fault: Fault,
+}
+
+/// The plan of a run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// When the faults end, µs.
+    pub horizon: u64,
+    /// Transactions before the first dial, and during the faults.
+    pub transactions: (u32, u32),
+    /// What transactions look like; the first is the most frequent.
+    pub shapes: Vec<Shape>,
+    /// One in so many GTIDs is tagged; 0: none.
+    pub tagged: u32,
+    /// The servers' version.
+    pub version: &'static str,
+    /// Events carry CRC32.
+    pub crc32: bool,
+    /// How long a packet is on its way, µs.
+    pub latency: u64,
+    /// Sizes of reads, used in turn; empty: as much as there is.
+    pub reads: &'static [usize],
+    /// The first dump is cut after so many bytes.
+    pub cut_after: Option<usize>,
+    /// Where the pipeline starts.
+    pub begin: Begin,
+    /// What a batch may hold.
+    pub batch: BatchLimits,
+    /// The faults, in the order of time.
+    pub faults: Vec<Planned>,
+}
+
+/// What a caller wants of a plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wishes {
+    /// Faults of this class and no other.
+    pub only: Option<Fault>,
+}
+
+const SECOND: u64 = 1_000_000;
+
+impl Plan {
+    /// A plan in which nothing happens.
+    #[must_use]
+    pub fn quiet() -> Self {
+        Self {
+            horizon: 0,
+            transactions: (0, 0),
+            shapes: vec![SHAPES[0]],
+            tagged: 0,
+            version: "9.7.4",
+            crc32: true,
+            latency: 200,
+            reads: &[],
+            cut_after: None,
+            begin: Begin::Earliest,
+            batch: BatchLimits::default(),
+            faults: Vec::new(),
+        }
+    }
+
+    /// Draws a plan.
+    pub fn draw(choices: &mut Choices, wishes: Wishes) -> Self {
+        let horizon = choices.pick(&[60, 20, 200, 600, 3600]) * SECOND;
+        let transactions = (choices.below(10), 20 + choices.below(20));
+        let mut shapes = vec![SHAPES[0]];
+        for shape in &SHAPES[1..] {
+            if choices.chance(1, 3) {
+                shapes.push(*shape);
+            }
+        }
+        let mut plan = Self {
+            horizon,
+            transactions,
+            shapes,
+            tagged: choices.pick(&[0, 0, 2, 5]),
+            version: choices.pick(&["9.7.4", "8.0.36", "8.4.2"]),
+            crc32: !choices.chance(1, 4),
+            latency: choices.pick(&[200, 10, 5_000, 80_000]),
+            reads: &[],
+            cut_after: None,
+            begin: choices.pick(&[Begin::Earliest, Begin::Current, Begin::At]),
+            batch: BatchLimits {
+                max_transactions: choices.pick(&[1, 2, 10]),
+                max_bytes: choices.pick(&[4 << 20, 1000]),
+            },
+            faults: Vec::new(),
+        };
+        if plan.version.starts_with("8.0") {
+            // Tags came with 8.3.
+            plan.tagged = 0;
+        }
+        plan.draw_faults(choices, wishes);
+        plan
+    }
+
+    fn draw_faults(&mut self, choices: &mut Choices, wishes: Wishes) {
+        let wanted = choices.pick(&[3, 0, 5, 8, 12]);
+        // Swarm: a few classes per run, each several times, rather than all of them once.
+        let mut classes = Vec::new();
+        for _ in 0..choices.pick(&[3, 1, 2, 5]) {
+            classes.push(ALL[choices.below(FATAL as u32) as usize]);
+        }
+        for _ in 0..wanted {
+            let fault = choices.pick(&classes);
+            self.push(choices, wishes.only.unwrap_or(fault));
+        }
+        if choices.chance(1, 5) {
+            let fatal = ALL[FATAL + choices.below((ALL.len() - FATAL) as u32) as usize];
+            if wishes.only.is_none() {
+                self.push(choices, fatal);
+            }
+        }
+        self.faults.sort_by_key(|planned| planned.at);
+    }
+
+    fn push(&mut self, choices: &mut Choices, fault: Fault) {
+        let at = choices.range(0, self.horizon);
+        let lasts = choices.pick(&[1, 10, 40, 90, 300]) * SECOND / choices.pick(&[1, 3, 10]);
+        self.faults.push(Planned { at, lasts, fault });
+    }
+}

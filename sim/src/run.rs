@@ -1,0 +1,235 @@
+//! One run, a batch of runs, and what is said of a failure.
+
+use std::{fmt::Write as _, time::Instant};
+
+use crate::{
+    choices::{Choices, to_hex},
+    oracle::Failure,
+    plan::Wishes,
+    world::{Counts, World},
+};
+
+/// What came of one run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What was found.
+    pub result: Result<(), Failure>,
+    /// The choices.
+    pub tape: Vec<u32>,
+    /// What happened.
+    pub counts: Counts,
+    /// The last things that happened, if they were written down.
+    pub trace: Vec<String>,
+}
+
+/// Runs one schedule.
+#[must_use]
+pub fn run(choices: Choices, wishes: Wishes, traced: bool) -> Report {
+    let mut world = World::new(choices, wishes, traced);
+    let result = world.run();
+    Report { result, tape: world.tape().to_vec(), counts: world.counts.clone(), trace: world.trace() }
+}
+
+/// Makes a failing tape shorter and calmer while it fails in the same way.
+#[must_use]
+pub fn shrink(tape: &[u32], wishes: Wishes, oracle: &'static str, runs_max: u32) -> Vec<u32> {
+    let mut runs = 0;
+    let mut fails = |tape: &[u32]| {
+        runs += 1;
+        let report = run(Choices::replay(tape.to_vec()), wishes, false);
+        runs <= runs_max && report.result.is_err_and(|failure| failure.oracle == oracle)
+    };
+    let mut best = tape.to_vec();
+    // The tail first: most of a tape lies behind the failure.
+    let (mut low, mut high) = (0, best.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        if fails(&best[..middle]) { high = middle } else { low = middle + 1 }
+    }
+    if fails(&best[..high]) {
+        best.truncate(high);
+    }
+    loop {
+        let before = best.clone();
+        let mut size = best.len() / 2;
+        while size > 0 {
+            let mut at = 0;
+            while at < best.len() {
+                let end = (at + size).min(best.len());
+                let cut = [&best[..at], &best[end..]].concat();
+                let mut zeroed = best.clone();
+                zeroed[at..end].fill(0);
+                if fails(&cut) {
+                    best = cut;
+                } else if zeroed != best && fails(&zeroed) {
+                    best = zeroed;
+                    at = end;
+                } else {
+                    at = end;
+                }
+            }
+            size /= 2;
+        }
+        for at in 0..best.len() {
+            while best[at] > 0 {
+                let mut smaller = best.clone();
+                smaller[at] /= 2;
+                if !fails(&smaller) {
+                    break;
+                }
+                best = smaller;
+            }
+        }
+        if best == before {
+            return best;
+        }
+    }
+}
+
+/// What a failure looks like to a person: the oracle, one line to repeat it, the shrunk run.
+#[must_use]
+pub fn tell(seed: Option<u64>, failed: &Report, wishes: Wishes) -> String {
+    let mut out = String::new();
+    let Err(failure) = &failed.result else { return out };
+    let shrunk = shrink(&failed.tape, wishes, failure.oracle, 3_000);
+    let again = run(Choices::replay(shrunk.clone()), wishes, true);
+    let only = wishes.only.map_or(String::new(), |fault| format!(" --only {}", fault.name()));
+    let _ = writeln!(out, "FAILED {failure}");
+    if let Some(seed) = seed {
+        let _ = writeln!(out, "REPRO cargo run -p sim --profile sim -- --seed {seed}{only}");
+    }
+    let nonzero = shrunk.iter().filter(|n| **n > 0).count();
+    let _ = writeln!(
+        out,
+        "REPRO cargo run -p sim --profile sim -- --tape {}{only}   (shrunk from {} choices to {}, {nonzero} not quiet)",
+        to_hex(&shrunk),
+        failed.tape.len(),
+        shrunk.len(),
+    );
+    if let Err(failure) = &again.result {
+        let _ = writeln!(out, "shrunk: {failure}");
+    }
+    for line in again.trace.iter().rev().take(60).rev() {
+        let _ = writeln!(out, "  {line}");
+    }
+    out
+}
+
+/// What came of many runs.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Runs.
+    pub schedules: u64,
+    /// Everything that happened in them.
+    pub counts: Counts,
+    /// Transactions, faults and dials of each run, for the medians.
+    sizes: Vec<(u64, u64, u64)>,
+    /// Wall time, seconds.
+    pub seconds: f64,
+    /// The first failure, told.
+    pub failure: Option<String>,
+}
+
+/// Runs the seeds of an iterator until one fails or `enough` says so.
+pub fn batch(
+    seeds: impl IntoIterator<Item = u64>,
+    wishes: Wishes,
+    mut enough: impl FnMut(u64) -> bool,
+) -> Batch {
+    let began = Instant::now();
+    let mut batch = Batch::default();
+    for seed in seeds {
+        let report = run(Choices::seeded(seed), wishes, false);
+        batch.schedules += 1;
+        batch.add(&report.counts);
+        if report.result.is_err() {
+            batch.failure = Some(tell(Some(seed), &report, wishes));
+            break;
+        }
+        if enough(batch.schedules) {
+            break;
+        }
+    }
+    batch.seconds = began.elapsed().as_secs_f64();
+    batch
+}
+
+impl Batch {
+    fn add(&mut self, counts: &Counts) {
+        let total = &mut self.counts;
+        for (name, n) in &counts.faults {
+            *total.faults.entry(name.clone()).or_default() += n;
+        }
+        for (code, n) in &counts.halts {
+            *total.halts.entry(code).or_default() += n;
+        }
+        total.transactions += counts.transactions;
+        total.schema_changes += counts.schema_changes;
+        total.dials += counts.dials;
+        total.steps += counts.steps;
+        total.commits += counts.commits;
+        total.refused += counts.refused;
+        total.streamed += counts.streamed;
+        total.aborts += counts.aborts;
+        total.virtual_us += counts.virtual_us;
+        self.sizes.push((counts.transactions, counts.faults.values().sum(), counts.dials));
+    }
+
+    /// What did not happen in any run, by name: a simulator that never does it proves nothing.
+    #[must_use]
+    pub fn never_happened(&self) -> Vec<String> {
+        let mut never: Vec<String> = crate::fault::ALL
+            .iter()
+            .map(|fault| fault.name())
+            .filter(|name| !self.counts.faults.contains_key(name))
+            .collect();
+        let marks = [
+            ("a write refused by its condition", self.counts.refused),
+            ("a streamed transaction", self.counts.streamed),
+            ("an aborted transaction", self.counts.aborts),
+            ("a schema change", self.counts.schema_changes),
+        ];
+        never.extend(marks.iter().filter(|(_, n)| *n == 0).map(|(name, _)| (*name).to_string()));
+        never
+    }
+
+    /// The table that a run of the tests prints.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        let c = &self.counts;
+        let median = |of: fn(&(u64, u64, u64)) -> u64| {
+            let mut all: Vec<u64> = self.sizes.iter().map(of).collect();
+            all.sort_unstable();
+            all.get(all.len() / 2).copied().unwrap_or(0)
+        };
+        let _ = writeln!(
+            out,
+            "{} schedules in {:.1} s ({:.0}/s), {} steps, {:.1} virtual days",
+            self.schedules,
+            self.seconds,
+            self.schedules as f64 / self.seconds.max(1e-9),
+            c.steps,
+            c.virtual_us as f64 / 86_400e6,
+        );
+        let _ = writeln!(
+            out,
+            "median per schedule: {} transactions, {} faults, {} dials",
+            median(|s| s.0),
+            median(|s| s.1),
+            median(|s| s.2)
+        );
+        let _ = writeln!(
+            out,
+            "{} transactions, {} sink commits, {} refused, {} streamed, {} aborted",
+            c.transactions, c.commits, c.refused, c.streamed, c.aborts
+        );
+        for (name, n) in &c.faults {
+            let _ = writeln!(out, "  {n:>9}  {name}");
+        }
+        for (code, n) in &c.halts {
+            let _ = writeln!(out, "  {n:>9}  halted: {code}");
+        }
+        out
+    }
+}

@@ -1,0 +1,249 @@
+//! A sink on the real interface: reads every value of a batch, then commits as its script says.
+
+use std::{
+    future::poll_fn,
+    sync::{Arc, Mutex},
+    task::Poll,
+};
+
+use capstan_core::{
+    deliver::{
+        Ack, Batch, Change, Expected, FailureClass, Item, Op, Position, SchemaChange, Sink, SinkError, Unit,
+    },
+    value::Value,
+};
+
+use crate::{
+    hash::{Hash, tag},
+    store::{Applied, Shared},
+};
+
+/// How an attempt at a batch ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As it should.
+    Ok,
+    /// Nothing is written; it may work the next time.
+    Transient,
+    /// It is written, and the answer is lost.
+    AnswerLost,
+    /// Nothing is written, and the answer is lost.
+    NothingAndLost,
+    /// The answer is lost now, and the write lands later.
+    Late,
+    /// It never answers, and nothing is written.
+    Hang,
+    /// It never answers, and the write lands later.
+    HangLate,
+    /// It will never work.
+    Permanent,
+}
+
+/// What the sink does with its next batch; times are absolute, µs.
+#[derive(Clone, Copy, Debug)]
+pub struct Script {
+    /// When it begins to read.
+    pub begin_at: u64,
+    /// How long it takes for each change.
+    pub change_us: u64,
+    /// How long it takes from the last change to its end.
+    pub commit_us: u64,
+    /// How that goes.
+    pub outcome: Outcome,
+}
+
+/// A write that lands when the world says so.
+#[derive(Debug)]
+pub struct Deferred {
+    pub(crate) expected: Expected,
+    pub(crate) position: Position,
+    pub(crate) units: Vec<Applied>,
+}
+
+/// What the world and the sink tell each other.
+#[derive(Debug)]
+pub struct Stage {
+    /// The time.
+    pub now: u64,
+    /// When the sink wants to be polled next.
+    pub wake: Option<u64>,
+    /// What it is to do.
+    pub script: Script,
+    /// Writes that are under way and will land.
+    pub deferred: Vec<Deferred>,
+    /// What a batch was: its largest transaction in changes, and whether it was streamed.
+    pub changes: u64,
+    /// Whether the batch being read is a streamed one.
+    pub streamed: bool,
+    /// Whether a commit has happened whose answer is not given yet.
+    pub committed: bool,
+}
+
+/// The sink.
+#[derive(Clone, Debug)]
+pub struct SimSink {
+    store: Shared,
+    stage: Arc<Mutex<Stage>>,
+}
+
+impl SimSink {
+    /// A sink over this store.
+    #[must_use]
+    pub const fn new(store: Shared, stage: Arc<Mutex<Stage>>) -> Self {
+        Self { store, stage }
+    }
+
+    /// Waits until a moment.
+    async fn until(&self, at: u64) {
+        poll_fn(|_| {
+            let mut stage = lock(&self.stage);
+            if stage.now >= at {
+                stage.wake = None;
+                return Poll::Ready(());
+            }
+            stage.wake = Some(at);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn now(&self) -> u64 {
+        lock(&self.stage).now
+    }
+
+    async fn read(&self, batch: &mut Batch<'_>, change_us: u64) -> Result<Vec<Applied>, SinkError> {
+        let mut units = Vec::new();
+        while let Some(unit) = batch.next().await? {
+            match unit {
+                Unit::Transaction(mut transaction) => {
+                    let gtid = transaction.gtid().copied();
+                    lock(&self.stage).streamed = transaction.is_streamed();
+                    let (mut hash, mut changes) = (Hash::default(), 0);
+                    loop {
+                        match transaction.next().await? {
+                            None => break,
+                            Some(Item::Change(change)) => {
+                                hash_change(&mut hash, &change)?;
+                                changes += 1;
+                            }
+                            Some(Item::SchemaChange(change)) => hash_schema_change(&mut hash, change),
+                        }
+                        if change_us > 0 {
+                            self.until(self.now() + change_us).await;
+                        }
+                    }
+                    lock(&self.stage).changes += changes;
+                    units.push(Applied { gtid, hash: hash.0, changes });
+                }
+                Unit::SchemaChange(change) => {
+                    let mut hash = Hash::default();
+                    hash_schema_change(&mut hash, change);
+                    units.push(Applied { gtid: change.gtid, hash: hash.0, changes: 0 });
+                }
+                Unit::Progress(_) => {}
+            }
+        }
+        Ok(units)
+    }
+}
+
+impl Sink for SimSink {
+    async fn position(&mut self) -> Result<Option<Position>, SinkError> {
+        Ok(lock(&self.store).position.clone())
+    }
+
+    async fn apply(&mut self, mut batch: Batch<'_>) -> Result<Ack, SinkError> {
+        let script = lock(&self.stage).script;
+        self.until(script.begin_at).await;
+        let units = self.read(&mut batch, script.change_us).await?;
+        let expected = batch.expected().clone();
+        let ack = batch.finish()?;
+        if script.commit_us > 0 {
+            self.until(self.now() + script.commit_us).await;
+        }
+        let failed = |class| Err(SinkError::new(class, "commit", None));
+        let deferred =
+            |units| Deferred { expected: expected.clone(), position: ack.position().clone(), units };
+        match script.outcome {
+            Outcome::Ok => {
+                lock(&self.store).commit(&expected, ack.position(), units)?;
+                lock(&self.stage).committed = true;
+                // The world may end the process here, between commit and answer.
+                let mut again = true;
+                poll_fn(|_| match std::mem::take(&mut again) {
+                    true => Poll::Pending,
+                    false => Poll::Ready(()),
+                })
+                .await;
+                lock(&self.stage).committed = false;
+                Ok(ack)
+            }
+            Outcome::Transient => failed(FailureClass::Transient),
+            Outcome::AnswerLost => {
+                lock(&self.store).commit(&expected, ack.position(), units)?;
+                failed(FailureClass::Unknown)
+            }
+            Outcome::NothingAndLost => failed(FailureClass::Unknown),
+            Outcome::Late => {
+                lock(&self.stage).deferred.push(deferred(units));
+                failed(FailureClass::Unknown)
+            }
+            Outcome::Hang | Outcome::HangLate => {
+                if script.outcome == Outcome::HangLate {
+                    lock(&self.stage).deferred.push(deferred(units));
+                }
+                std::future::pending().await
+            }
+            Outcome::Permanent => failed(FailureClass::Permanent),
+        }
+    }
+}
+
+/// Locks what nothing ever poisons: the simulator has one thread.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().expect("one thread")
+}
+
+fn hash_change(hash: &mut Hash, change: &Change<'_>) -> Result<(), SinkError> {
+    let op = match change.op {
+        Op::Insert => tag::INSERT,
+        Op::Update => tag::UPDATE,
+        Op::Delete => tag::DELETE,
+    };
+    hash.bytes(op, change.table.schema().as_bytes());
+    hash.bytes(op, change.table.table().as_bytes());
+    for row in change.before.iter().chain(&change.after) {
+        row.each(|_, value| hash_value(hash, value))?;
+    }
+    Ok(())
+}
+
+fn hash_value(hash: &mut Hash, value: Value<'_>) {
+    match value {
+        Value::Null => hash.number(tag::NULL, 0),
+        Value::Int(n) => hash.number(tag::INT, n.cast_unsigned()),
+        Value::UInt(n) => hash.number(tag::UINT, n),
+        Value::Double(n) => hash.number(tag::DOUBLE, n.to_bits()),
+        Value::Text(text) => hash.bytes(tag::TEXT, text.as_bytes()),
+        Value::Blob(bytes) => hash.bytes(tag::BLOB, bytes),
+        Value::Enum(member) => hash.number(tag::ENUM, u64::from(member.index())),
+        Value::Absent
+        | Value::Float(_)
+        | Value::Decimal(_)
+        | Value::Bit(_)
+        | Value::Year(_)
+        | Value::Date(_)
+        | Value::Time(_)
+        | Value::DateTime(_)
+        | Value::Timestamp(_)
+        | Value::Binary(_)
+        | Value::Set(_)
+        | Value::Json(_)
+        | Value::Geometry(_)
+        | Value::Vector(_) => hash.number(tag::OTHER, 0),
+    }
+}
+
+fn hash_schema_change(hash: &mut Hash, change: &SchemaChange) {
+    hash.bytes(tag::SCHEMA_CHANGE, change.statement.as_bytes());
+}

@@ -1,0 +1,65 @@
+//! What the sink holds durably: rows and position in one place, written in one step on a condition.
+
+use std::sync::{Arc, Mutex};
+
+use capstan_core::{
+    deliver::{Expected, Mismatch, Position},
+    gtid::Gtid,
+};
+
+/// One unit as the sink has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// Its transaction.
+    pub gtid: Option<Gtid>,
+    /// A hash over all its changes and values, in order.
+    pub hash: u64,
+    /// Its changes.
+    pub changes: u64,
+}
+
+/// A commit, as the oracles look at it.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// What was stored before.
+    pub before: Option<Position>,
+    /// What is stored now.
+    pub after: Position,
+    /// The units that came with it.
+    pub units: Vec<Applied>,
+}
+
+/// The durable side.
+#[derive(Debug, Default)]
+pub struct Store {
+    /// The stored position.
+    pub position: Option<Position>,
+    /// Commits that no oracle has seen yet.
+    pub unseen: Vec<Commit>,
+    /// Commits so far.
+    pub commits: u64,
+    /// Writes that were refused by their condition.
+    pub refused: u64,
+}
+
+impl Store {
+    /// One atomic write, if what is stored is what the writer expects.
+    pub fn commit(
+        &mut self,
+        expected: &Expected,
+        position: &Position,
+        units: Vec<Applied>,
+    ) -> Result<(), Mismatch> {
+        if let Err(mismatch) = expected.check(self.position.as_ref()) {
+            self.refused += 1;
+            return Err(mismatch);
+        }
+        let before = self.position.replace(position.clone());
+        self.unseen.push(Commit { before, after: position.clone(), units });
+        self.commits += 1;
+        Ok(())
+    }
+}
+
+/// The store as world and sinks share it.
+pub type Shared = Arc<Mutex<Store>>;

@@ -1,0 +1,345 @@
+//! Transactions of every shape, as bytes for the servers and as truth for the oracles.
+
+use std::sync::Arc;
+
+use capstan_core::gtid::Gtid;
+use capstan_fake_source::{
+    Group,
+    event::{self, Body, Column, GtidHead, Query, RowChange, Rows, Table, Value, status},
+    group::End,
+};
+
+use crate::{
+    choices::Choices,
+    hash::{Hash, tag},
+    truth::{Entry, Poison},
+};
+
+/// The captured schema; every other one only moves the position.
+pub const CAPTURED: &str = "shop";
+
+/// What a transaction looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shape {
+    /// A few inserted rows.
+    Small,
+    /// Inserts, updates and deletes in two tables.
+    Mixed,
+    /// Rows of a table that is not captured.
+    Filtered,
+    /// BEGIN, COMMIT.
+    Empty,
+    /// A schema change of the captured schema.
+    Ddl,
+    /// A schema change of another one.
+    DdlElsewhere,
+    /// CREATE TABLE … SELECT: a schema change and rows in one group.
+    CreateSelect,
+    /// Ended by QUERY COMMIT.
+    NonTransactional,
+    /// Ended by ROLLBACK.
+    RolledBack,
+    /// With rows that a ROLLBACK TO SAVEPOINT takes back.
+    Savepoint,
+    /// XA, committed in one phase.
+    XaOnePhase,
+    /// In a payload event, zstd.
+    Compressed,
+    /// In a payload event, stored.
+    Stored,
+    /// Above `stream_above`.
+    Big,
+    /// Above it, in a payload event.
+    BigCompressed,
+    /// Above it, ended by ROLLBACK.
+    BigRolledBack,
+}
+
+/// Every shape, the plainest first.
+pub const SHAPES: &[Shape] = &[
+    Shape::Small,
+    Shape::Mixed,
+    Shape::Filtered,
+    Shape::Empty,
+    Shape::Ddl,
+    Shape::DdlElsewhere,
+    Shape::CreateSelect,
+    Shape::NonTransactional,
+    Shape::RolledBack,
+    Shape::Savepoint,
+    Shape::XaOnePhase,
+    Shape::Compressed,
+    Shape::Stored,
+    Shape::Big,
+    Shape::BigCompressed,
+    Shape::BigRolledBack,
+];
+
+/// Makes transactions.
+#[derive(Debug)]
+pub struct Workload {
+    orders: Table,
+    lines: Table,
+    noise: Table,
+    next_row: i64,
+}
+
+const SERVER_ID: u32 = 1;
+
+impl Default for Workload {
+    fn default() -> Self {
+        let orders = Table::new(
+            100,
+            CAPTURED,
+            "orders",
+            vec![
+                Column::bigint("id").not_null(),
+                Column::varchar("name", 400),
+                Column::bigint("total").unsigned(),
+                Column::double("weight"),
+                Column::enumeration("state", &["new", "paid", "sent"]),
+            ],
+        );
+        let lines = Table::new(
+            101,
+            CAPTURED,
+            "lines",
+            vec![Column::bigint("id").not_null(), Column::int("n"), Column::blob("data")],
+        );
+        let noise = Table::new(102, "elsewhere", "noise", vec![Column::bigint("id").not_null()]);
+        Self { orders, lines, noise, next_row: 1 }
+    }
+}
+
+impl Workload {
+    /// A transaction of this shape, committed at `at` (µs on the source's clock).
+    pub fn make(&mut self, shape: Shape, gtid: Gtid, at: u64, choices: &mut Choices) -> (Arc<Group>, Entry) {
+        let mut hash = Truthful::default();
+        let mut bodies = match shape {
+            Shape::Empty => vec![begin(), Body::Query(Query::new("", "COMMIT"))],
+            Shape::Ddl => {
+                let text = format!("CREATE TABLE shop.t{} (id INT PRIMARY KEY)", self.next());
+                hash.schema_change(&text);
+                vec![ddl(CAPTURED, &text)]
+            }
+            Shape::DdlElsewhere => {
+                vec![ddl("elsewhere", &format!("CREATE TABLE elsewhere.t{} (id INT)", self.next()))]
+            }
+            Shape::CreateSelect => self.create_select(&mut hash, choices),
+            Shape::Savepoint => self.savepoint(&mut hash, choices),
+            Shape::Filtered => {
+                let rows = vec![RowChange::Insert(vec![Value::Int(self.next())])];
+                Group::changes(&[(&self.noise, rows)], &End::Xid)
+            }
+            Shape::Small
+            | Shape::Mixed
+            | Shape::NonTransactional
+            | Shape::RolledBack
+            | Shape::XaOnePhase
+            | Shape::Compressed
+            | Shape::Stored
+            | Shape::Big
+            | Shape::BigCompressed
+            | Shape::BigRolledBack => self.rows(shape, &mut hash, choices),
+        };
+        if let Shape::Compressed | Shape::Stored | Shape::BigCompressed = shape {
+            let compress = shape != Shape::Stored;
+            bodies = Group::in_payload(bodies, (at / 1_000_000) as u32, SERVER_ID, compress);
+        }
+        let delivered = !matches!(
+            shape,
+            Shape::Empty | Shape::DdlElsewhere | Shape::Filtered | Shape::RolledBack | Shape::BigRolledBack
+        );
+        let content = delivered.then_some((hash.hash.0, hash.changes));
+        let group = Group::new(GtidHead::new(Some(gtid), at), SERVER_ID, bodies);
+        (group, Entry { gtid: Some(gtid), content, lost: false, poison: None })
+    }
+
+    /// A group that cannot be delivered.
+    pub fn poison(&mut self, poison: Poison, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
+        let row = self.order(&mut Choices::replay(Vec::new()));
+        let rows = Rows::of(&self.orders, &[RowChange::Insert(row.clone())], true);
+        let map = Body::TableMap(self.orders.clone());
+        let xid = Body::Xid(9);
+        let bodies = match poison {
+            Poison::PartialImage => vec![begin(), map, Body::Rows(rows.without(3)), xid],
+            Poison::StatementLogged => {
+                let text = "INSERT INTO orders VALUES (1)";
+                let query = Query::new(CAPTURED, text).with(status::updated_databases(&[CAPTURED]));
+                vec![begin(), Body::Query(query), xid]
+            }
+            Poison::Anonymous => vec![begin(), map, Body::Rows(rows), xid],
+            Poison::Incident => vec![Body::Incident { number: 1, message: b"lost".to_vec() }],
+            Poison::UnknownType => vec![begin(), Body::Other { code: 77, bytes: vec![1] }, xid],
+            Poison::TwoPhaseXa => vec![
+                Body::Query(Query::new("", "XA START X'7032',X'',1")),
+                map,
+                Body::Rows(rows),
+                Body::Query(Query::new("", "XA END X'7032',X'',1")),
+                Body::XaPrepare { one_phase: false, format_id: 1, gtrid: b"p2".to_vec(), bqual: Vec::new() },
+            ],
+        };
+        let gtid = (poison != Poison::Anonymous).then_some(gtid);
+        let group = Group::new(GtidHead::new(gtid, at), SERVER_ID, bodies);
+        (group, Entry { gtid, content: None, lost: false, poison: Some(poison) })
+    }
+
+    fn next(&mut self) -> i64 {
+        self.next_row += 1;
+        self.next_row
+    }
+
+    fn order(&mut self, choices: &mut Choices) -> Vec<Value> {
+        let id = self.next();
+        let name = ["", "a", "München", "日本語のとても長い名前"][choices.below(4) as usize];
+        let or_null = |null: bool, value| if null { Value::Null } else { value };
+        vec![
+            Value::Int(id),
+            Value::Bytes(name.as_bytes().to_vec()),
+            or_null(choices.chance(1, 8), Value::UInt(u64::MAX - id.cast_unsigned())),
+            Value::Double(id as f64 / 3.0),
+            Value::UInt(u64::from(choices.below(4))),
+        ]
+    }
+
+    fn line(&mut self, bytes: usize) -> Vec<Value> {
+        let id = self.next();
+        // Numbers that zstd cannot fold.
+        let mut state = id.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut data = Vec::with_capacity(bytes + 8);
+        while data.len() < bytes {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            data.extend_from_slice(&(state ^ state >> 31).to_le_bytes());
+        }
+        data.truncate(bytes);
+        vec![Value::Int(id), Value::Int(-1), Value::Bytes(data)]
+    }
+
+    fn rows(&mut self, shape: Shape, hash: &mut Truthful, choices: &mut Choices) -> Vec<Body> {
+        let mut orders = Vec::new();
+        for _ in 0..=choices.below(3) {
+            orders.push(RowChange::Insert(self.order(choices)));
+        }
+        if shape == Shape::Mixed {
+            let (before, after) = (self.order(choices), self.order(choices));
+            orders.push(RowChange::Update(before, after));
+            orders.push(RowChange::Delete(self.order(choices)));
+        }
+        let mut lines = Vec::new();
+        if let Shape::Big | Shape::BigCompressed | Shape::BigRolledBack = shape {
+            // stream_above is 64 KiB here.
+            for _ in 0..14 + choices.below(8) {
+                lines.push(RowChange::Insert(self.line(6_000)));
+            }
+        } else if choices.chance(1, 3) {
+            lines.push(RowChange::Insert(self.line(20)));
+        }
+        hash.changes(&self.orders, &orders);
+        let mut statements = vec![(&self.orders, orders)];
+        if !lines.is_empty() {
+            hash.changes(&self.lines, &lines);
+            statements.push((&self.lines, lines));
+        }
+        let end = match shape {
+            Shape::NonTransactional => End::Commit,
+            Shape::RolledBack | Shape::BigRolledBack => End::Rollback,
+            Shape::XaOnePhase => End::XaOnePhase,
+            Shape::Small
+            | Shape::Mixed
+            | Shape::Filtered
+            | Shape::Empty
+            | Shape::Ddl
+            | Shape::DdlElsewhere
+            | Shape::CreateSelect
+            | Shape::Savepoint
+            | Shape::Compressed
+            | Shape::Stored
+            | Shape::Big
+            | Shape::BigCompressed => End::Xid,
+        };
+        Group::changes(&statements, &end)
+    }
+
+    fn create_select(&mut self, hash: &mut Truthful, choices: &mut Choices) -> Vec<Body> {
+        let text = format!("CREATE TABLE `c{}` (`id` bigint NOT NULL) START TRANSACTION", self.next());
+        hash.schema_change(&text);
+        let changes = vec![RowChange::Insert(self.order(choices)), RowChange::Insert(self.order(choices))];
+        hash.changes(&self.orders, &changes);
+        let rows = Rows::of(&self.orders, &changes, true);
+        let create = Query::new(CAPTURED, &text).with(status::ddl_xid(3));
+        vec![
+            begin(),
+            Body::Query(create),
+            Body::TableMap(self.orders.clone()),
+            Body::Rows(rows),
+            Body::Xid(5),
+        ]
+    }
+
+    fn savepoint(&mut self, hash: &mut Truthful, choices: &mut Choices) -> Vec<Body> {
+        let mut bodies = vec![begin()];
+        for (n, text) in [(0, "SAVEPOINT `s`"), (1, "ROLLBACK TO `s`"), (2, "")] {
+            let changes = vec![RowChange::Insert(self.order(choices))];
+            if n != 1 {
+                hash.changes(&self.orders, &changes);
+            }
+            bodies.push(Body::TableMap(self.orders.clone()));
+            bodies.push(Body::Rows(Rows::of(&self.orders, &changes, true)));
+            if !text.is_empty() {
+                bodies.push(Body::Query(Query::new("", text)));
+            }
+        }
+        bodies.push(Body::Xid(6));
+        bodies
+    }
+}
+
+fn begin() -> Body {
+    Body::Query(Query::new("", "BEGIN"))
+}
+
+fn ddl(schema: &str, text: &str) -> Body {
+    let query = Query::new(schema, text);
+    Body::Query(query.with(status::updated_databases(&[schema])).with(status::ddl_xid(4)))
+}
+
+/// The hash of what was written, from the descriptions alone.
+#[derive(Default)]
+struct Truthful {
+    hash: Hash,
+    changes: u64,
+}
+
+impl Truthful {
+    fn changes(&mut self, table: &Table, changes: &[RowChange]) {
+        for change in changes {
+            self.changes += 1;
+            let (op, rows) = match change {
+                RowChange::Insert(row) => (tag::INSERT, vec![row]),
+                RowChange::Update(before, after) => (tag::UPDATE, vec![before, after]),
+                RowChange::Delete(row) => (tag::DELETE, vec![row]),
+            };
+            self.hash.bytes(op, table.schema.as_bytes());
+            self.hash.bytes(op, table.name.as_bytes());
+            for (column, value) in rows.into_iter().flat_map(|row| table.columns.iter().zip(row)) {
+                self.value(column, value);
+            }
+        }
+    }
+
+    fn value(&mut self, column: &event::Column, value: &Value) {
+        match value {
+            Value::Null => self.hash.number(tag::NULL, 0),
+            Value::Int(n) => self.hash.number(tag::INT, n.cast_unsigned()),
+            Value::UInt(n) if column.members.is_empty() => self.hash.number(tag::UINT, *n),
+            Value::UInt(n) => self.hash.number(tag::ENUM, *n),
+            Value::Double(n) => self.hash.number(tag::DOUBLE, n.to_bits()),
+            Value::Bytes(bytes) if column.collation == 63 => self.hash.bytes(tag::BLOB, bytes),
+            Value::Bytes(bytes) => self.hash.bytes(tag::TEXT, bytes),
+        }
+    }
+
+    fn schema_change(&mut self, text: &str) {
+        self.hash.bytes(tag::SCHEMA_CHANGE, text.as_bytes());
+    }
+}

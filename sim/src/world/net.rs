@@ -1,0 +1,273 @@
+//! Links between processes and servers.
+
+use capstan_core::replica::{self, DialEpoch, Input, LostReason};
+use capstan_fake_source::server::SessionId;
+
+use super::{Action, SECOND, World};
+use crate::{fault::Fault, oracle::Failure, process::Want};
+
+/// One link.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) epoch: DialEpoch,
+    pub(super) server: usize,
+    pub(super) state: State,
+    /// When the next bytes may arrive.
+    next_at: u64,
+    /// The peer is gone and nothing says so.
+    pub(super) half_open: bool,
+    dump_since: Option<u64>,
+    reads: u64,
+}
+
+#[derive(Debug)]
+pub(super) enum State {
+    Dialling {
+        at: u64,
+        refused: bool,
+    },
+    Open(SessionId),
+    /// What is to be said of its end.
+    Lost(LostReason),
+}
+
+/// Sizes of torn reads, used in turn.
+const TORN: &[&[usize]] = &[&[1, 3, 60_000], &[4, 19, 1_000], &[7, 2, 5_000], &[3, 1, 30_000]];
+
+impl World {
+    /// What the links will do next.
+    pub(super) fn link_actions(&mut self) -> Vec<(u64, Action)> {
+        let now = self.now;
+        let mut out = Vec::new();
+        let ids: Vec<u32> = self.links.keys().copied().collect();
+        for id in ids {
+            let credit = self.can_read(id);
+            let Some(link) = self.links.get(&id) else { continue };
+            match link.state {
+                State::Dialling { at: u64::MAX, .. } => {}
+                State::Dialling { at, .. } => out.push((at, Action::Dialled(id))),
+                State::Lost(_) => out.push((link.next_at, Action::Closed(id))),
+                State::Open(session) => {
+                    if link.half_open {
+                        continue;
+                    }
+                    let (next_at, server) = (link.next_at, link.server);
+                    let server = &mut self.servers[server];
+                    if credit > 0 && self.regimes.stall <= now {
+                        if server.has_output(session) {
+                            out.push((next_at, Action::Deliver(id)));
+                        } else if server.is_closed(session) {
+                            out.push((next_at, Action::Closed(id)));
+                        }
+                    } else if credit > 0 {
+                        out.push((self.regimes.stall, Action::Deliver(id)));
+                    }
+                    if let Some(at) = server.heartbeat_at(session) {
+                        out.push((at, Action::Heartbeat(id)));
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// Carries out what a process wants of the network.
+    pub(super) fn carry_out(&mut self, index: usize) -> Result<(), Failure> {
+        loop {
+            let Some(process) = self.processes.get_mut(index) else { return Ok(()) };
+            let Some(want) = process.wants.pop_front() else { return Ok(()) };
+            let id = process.id;
+            match want {
+                Want::Connect(epoch) => self.dial(id, epoch)?,
+                Want::Transmit(epoch, bytes) => self.transmit(id, epoch, &bytes),
+                Want::Close(epoch) => {
+                    if self.links.get(&id).is_some_and(|link| link.epoch == epoch) {
+                        self.note(|| format!("process {id} closes its link"));
+                        self.drop_link(id);
+                    }
+                }
+            }
+        }
+    }
+
+    fn dial(&mut self, id: u32, epoch: DialEpoch) -> Result<(), Failure> {
+        self.dials.dial(self.now)?;
+        self.drop_link(id);
+        let refused = self.regimes.dial_fails > self.now;
+        let mut at = self.now + 2 * self.plan.latency;
+        if refused {
+            self.count(Fault::DialFails);
+        } else if self.regimes.slow_dial > self.now {
+            self.count(Fault::SlowDial);
+            at = self.now + 15 * SECOND;
+            self.late_dials.push((at, id, epoch));
+            at = u64::MAX;
+        }
+        let state = State::Dialling { at, refused };
+        let server = self.primary;
+        self.note(|| format!("process {id} dials server {server} ({epoch:?})"));
+        let link =
+            Link { epoch, server, state, next_at: self.now, half_open: false, dump_since: None, reads: 0 };
+        self.links.insert(id, link);
+        Ok(())
+    }
+
+    fn transmit(&mut self, id: u32, epoch: DialEpoch, bytes: &[u8]) {
+        let Some(link) = self.links.get_mut(&id) else { return };
+        let State::Open(session) = link.state else { return };
+        if link.epoch != epoch || link.half_open {
+            return;
+        }
+        link.next_at = self.now + 2 * self.plan.latency;
+        let server = link.server;
+        if self.directed.purge_race && bytes.windows(23).any(|w| w == b"@source_heartbeat_perio") {
+            self.directed.purge_race = false;
+            self.count(Fault::PurgeRace);
+            self.purge_processed();
+        }
+        let dumping = self.servers[server].is_dumping(session);
+        self.servers[server].receive(session, bytes, self.now);
+        if !dumping && self.servers[server].is_dumping(session) {
+            let now = self.now;
+            if let Some(link) = self.links.get_mut(&id) {
+                link.dump_since = Some(now);
+            }
+            self.note(|| format!("process {id}: the dump begins"));
+        }
+    }
+
+    pub(super) fn dialled(&mut self, id: u32) -> Result<(), Failure> {
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        let epoch = link.epoch;
+        let State::Dialling { refused, .. } = link.state else { return Ok(()) };
+        if refused {
+            self.links.remove(&id);
+            return self.input(id, Input::Lost(replica::Link::Stream, epoch, LostReason::Refused));
+        }
+        let too_many = self.regimes.too_many > self.now;
+        let server = &mut self.servers[link.server];
+        server.refuses = too_many.then(|| (1040, "Too many connections".into()));
+        link.state = State::Open(server.connect());
+        link.next_at = self.now + self.plan.latency;
+        if too_many {
+            self.count(Fault::TooManyConnections);
+        }
+        self.input(id, Input::Connected(replica::Link::Stream, epoch))
+    }
+
+    pub(super) fn deliver(&mut self, id: u32) -> Result<(), Failure> {
+        if self.regimes.stall > self.now {
+            return Ok(());
+        }
+        let credit = self.can_read(id);
+        let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
+        let State::Open(session) = link.state else { return Ok(()) };
+        link.reads += 1;
+        let mut n = credit.min(64 << 10);
+        if self.regimes.torn > self.now {
+            let pattern = TORN[(self.regimes.torn % 4) as usize];
+            n = n.min(pattern[(link.reads % 3) as usize]);
+        }
+        if !self.plan.reads.is_empty() {
+            n = n.min(self.plan.reads[link.reads as usize % self.plan.reads.len()]);
+        }
+        let (server, epoch) = (link.server, link.epoch);
+        link.next_at = self.now + self.plan.latency / 4;
+        if let (Some(left), Some(_)) = (self.plan.cut_after, link.dump_since) {
+            if left == 0 {
+                self.plan.cut_after = None;
+                self.cut(LostReason::Reset);
+                return Ok(());
+            }
+            n = n.min(left);
+        }
+        let trickles = self.regimes.trickle > self.now && link.dump_since.is_some();
+        if trickles {
+            n = n.min(500);
+            link.next_at = self.now + 10 * SECOND;
+        }
+        if link.dump_since.is_some_and(|since| since + 11 * SECOND <= self.now) {
+            self.facts.life.insert(id, self.now);
+        }
+        let torn = self.regimes.torn > self.now;
+        let damaged = self.servers[server].is_damaged(session);
+        let bytes = self.servers[server].pull(session, n, self.now);
+        if torn {
+            self.count(Fault::TornReads);
+        }
+        if trickles {
+            self.count(Fault::Trickle);
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.servers[server].is_dumping(session)
+            && let Some(left) = &mut self.plan.cut_after
+        {
+            *left -= bytes.len().min(*left);
+        }
+        self.note(|| {
+            format!("process {id} reads {} bytes{}", bytes.len(), if damaged { "" } else { " (damaged)" })
+        });
+        self.input(id, Input::Bytes(replica::Link::Stream, epoch, bytes))
+    }
+
+    pub(super) fn heartbeat(&mut self, id: u32) {
+        let Some(link) = self.links.get(&id) else { return };
+        if let State::Open(session) = link.state {
+            let server = link.server;
+            let now = self.now;
+            self.servers[server].tick(session, now);
+        }
+    }
+
+    pub(super) fn closed(&mut self, id: u32) -> Result<(), Failure> {
+        let Some(link) = self.links.remove(&id) else { return Ok(()) };
+        let reason = match link.state {
+            State::Lost(reason) => reason,
+            State::Open(session) => {
+                self.servers[link.server].close(session);
+                LostReason::Eof
+            }
+            State::Dialling { .. } => LostReason::Refused,
+        };
+        self.note(|| format!("process {id} loses its link: {reason:?}"));
+        self.input(id, Input::Lost(replica::Link::Stream, link.epoch, reason))
+    }
+
+    /// The process is done with its link.
+    pub(super) fn drop_link(&mut self, id: u32) {
+        if let Some(link) = self.links.remove(&id)
+            && let State::Open(session) = link.state
+            && !link.half_open
+        {
+            self.servers[link.server].close(session);
+        }
+    }
+
+    /// Something between both ends cuts the link. `true`: there was one.
+    pub(super) fn cut(&mut self, reason: LostReason) -> bool {
+        let mut cut = false;
+        for link in self.links.values_mut() {
+            if let State::Open(session) = link.state {
+                if !link.half_open {
+                    self.servers[link.server].close(session);
+                }
+                link.state = State::Lost(reason);
+                link.next_at = self.now;
+                link.half_open = false;
+                cut = true;
+            }
+        }
+        cut
+    }
+
+    /// The open sessions of dumps: process and server.
+    pub(super) fn dumps(&self) -> Vec<(usize, SessionId)> {
+        let open = |link: &Link| match link.state {
+            State::Open(session) if !link.half_open => Some((link.server, session)),
+            State::Open(_) | State::Dialling { .. } | State::Lost(_) => None,
+        };
+        self.links.values().filter_map(open).filter(|(s, id)| self.servers[*s].is_dumping(*id)).collect()
+    }
+}

@@ -1,0 +1,82 @@
+//! The oracles, asked after every step.
+
+use capstan_core::{config::Start, deliver::Position, halt::Code};
+
+use super::World;
+use crate::{
+    oracle::{Failure, bounds, halts, monotone, progress},
+    process::Process,
+    sink::lock,
+    truth::Poison,
+};
+
+impl World {
+    /// Looks at everything that can have changed.
+    pub(super) fn look(&mut self) -> Result<(), Failure> {
+        let commits = {
+            let mut store = lock(&self.store);
+            self.counts.commits = store.commits;
+            self.counts.refused = store.refused;
+            std::mem::take(&mut store.unseen)
+        };
+        for commit in &commits {
+            self.note(|| format!("stored: {} with {} units", commit.after, commit.units.len()));
+            monotone::check(commit)?;
+            self.prefix.check(&self.truth, commit)?;
+            self.facts.sink_trouble = None;
+        }
+        if !commits.is_empty() && self.counts.commits % 5 == 1 && self.backup.is_none() {
+            self.backup = Some((lock(&self.store).position.clone(), self.prefix.clone()));
+        }
+        for process in &self.processes {
+            bounds::memory(process)?;
+            progress::not_stuck(process)?;
+        }
+        Ok(())
+    }
+
+    /// The group that cannot be delivered. With a sink that works, everything before it is stored.
+    fn poison_after(&self, stored: Option<&Position>, process: &Process) -> Option<Poison> {
+        let stored = stored.map(Position::gtid_set);
+        if self.facts.sink_trouble.is_none() && process.claimed() {
+            return self.truth.next_after(stored).and_then(|entry| entry.poison);
+        }
+        self.truth.entries.iter().find_map(|entry| entry.poison)
+    }
+
+    /// Whether a halt has a cause.
+    pub(super) fn halt_is_sound(&self, process: &Process, code: Code) -> Result<(), Failure> {
+        let store = lock(&self.store);
+        let stored = store.position.as_ref();
+        let server = self.links.get(&process.id).map_or(self.primary, |link| link.server);
+        let server = &self.servers[server];
+        let mine = process.config.start.clone();
+        let has = stored.is_some();
+        let facts = &self.facts;
+        // What it goes on from, where nothing is stored.
+        let begins = match &process.config.start {
+            Start::At(set) => Some(set),
+            Start::Stored | Start::Earliest | Start::Current => None,
+        };
+        let told = process.told.as_ref().map(Position::gtid_set).or(begins);
+        halts::sound(&halts::World {
+            code,
+            told,
+            stored: stored.map(Position::gtid_set).or(begins),
+            foreign_owner: process.is_not_owner_of(stored),
+            executed: server.executed(),
+            purged: server.purged(),
+            poison: self.poison_after(stored, process),
+            lifeless: self.now - facts.life.get(&process.id).copied().unwrap_or(0),
+            damaged: facts.damaged,
+            unknown: facts.unknown,
+            reset: facts.reset,
+            sink_permanent: facts.sink_permanent,
+            sink_trouble: facts.sink_trouble.map_or(0, |since| self.now - since),
+            rival: !self.processes.is_empty(),
+            start_conflict: has != (mine == Start::Stored),
+            restored: facts.restored,
+            log_bin_off: server.variables.get("log_bin").is_some_and(|value| value == "OFF"),
+        })
+    }
+}
