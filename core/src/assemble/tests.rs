@@ -52,6 +52,7 @@ fn a_column_that_is_left_out_is_absent_and_the_others_stay() {
                 for row in row.before().into_iter().chain(row.after()) {
                     assert!(matches!(row.get(0), Ok(crate::value::Value::Int(_))));
                     assert!(matches!(row.get(2), Ok(crate::value::Value::Absent)) && !row.is_present(2));
+                    assert!(row.raw(0).is_some() && row.raw(2).is_none());
                     rows += 1;
                 }
             }

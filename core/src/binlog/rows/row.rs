@@ -76,11 +76,14 @@ impl<'a> Row<'a> {
     }
 
     /// The bytes of a column as the binlog has them, without the length in front; `None` if it is NULL,
-    /// absent, or not there at all. Two rows of one table version hold the same value in a column when
+    /// absent, left out, or not there at all. Two rows of one table version hold the same value in a column when
     /// these bytes are equal, so keys can be compared and hashed without decoding.
     #[must_use]
     #[inline]
     pub fn raw(self, index: usize) -> Option<&'a [u8]> {
+        if self.table.is_left_out(index) {
+            return None;
+        }
         self.spans.get(index).and_then(|span| self.span(*span))
     }
 
