@@ -18,6 +18,7 @@ pub mod deliver;
 pub mod gtid;
 pub mod halt;
 pub mod link;
+pub mod probe;
 pub mod replica;
 pub mod sql;
 pub mod text;

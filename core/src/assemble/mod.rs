@@ -17,7 +17,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     string::String,
 };
-use core::fmt;
+use core::{fmt, marker::PhantomData};
 
 use self::{group::Group, pieces::Pieces, tables::Tables};
 use crate::{
@@ -30,6 +30,7 @@ use crate::{
     gtid::{Gtid, GtidSet, Tsid},
     halt::{Code, Detail, Halt, Place},
     link::Payload,
+    probe::{Probe, Quiet},
     time::{Now, SourceTime},
 };
 
@@ -58,7 +59,7 @@ pub struct Setup {
 }
 
 /// Puts transactions together. See the [module's page](self).
-pub struct Assembler {
+pub struct Assembler<P: Probe = Quiet> {
     decoder: EventDecoder,
     tables: Tables,
     group: Option<Group>,
@@ -87,9 +88,10 @@ pub struct Assembler {
     stream_above: usize,
     row_event_max: usize,
     offline: bool,
+    probe: PhantomData<fn() -> P>,
 }
 
-impl fmt::Debug for Assembler {
+impl<P: Probe> fmt::Debug for Assembler<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Assembler(in a group: {}, inflating: {})", self.group.is_some(), self.inflating.is_some())
     }
@@ -99,6 +101,14 @@ impl Assembler {
     /// An assembler at the start of a stream or file.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
+        Self::probed(setup)
+    }
+}
+
+impl<P: Probe> Assembler<P> {
+    /// [`Assembler::new`] under a probe.
+    #[must_use]
+    pub fn probed(setup: Setup) -> Self {
         let until = setup.until.map(|until| {
             let left = until.subtract(setup.position.gtid_set()).count();
             (until, left)
@@ -128,6 +138,7 @@ impl Assembler {
             stream_above: setup.stream_above,
             row_event_max: setup.row_event_max,
             offline: setup.offline,
+            probe: PhantomData,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::{
     binlog::{EventHeader, Query, UpdatedDatabases, flags},
     deliver::{Event, SchemaChange, XaDigest},
     halt::{Code, Halt},
+    probe::Probe,
     sql::{self, Context, Ddl, DdlKind, NamedException, Statement, TableRole, Tables as Touched, Xid},
     time::Now,
     value::charset::Charset,
@@ -19,7 +20,7 @@ use crate::{
 /// `utf8mb4_0900_ai_ci`, where the event does not say.
 const DEFAULT_COLLATION: u16 = 255;
 
-impl Assembler {
+impl<P: Probe> Assembler<P> {
     pub(super) fn on_query(&mut self, query: &Query, header: &EventHeader, now: Now) -> Result<(), Halt> {
         self.open_group(header)?;
         match query.text.as_ref() {

@@ -1,14 +1,17 @@
 //! Cuts the sequence into batches and checks what comes back.
 
 use alloc::{boxed::Box, collections::VecDeque, sync::Arc, vec::Vec};
-use core::fmt;
+use core::{fmt, marker::PhantomData};
 
 use super::{
     batch::{Ack, Attempt, BatchState, Feed},
     event::{Event, Seq},
     position::{Expected, Position},
 };
-use crate::halt::Code;
+use crate::{
+    halt::Code,
+    probe::{Probe, Quiet},
+};
 
 /// How much one batch may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +67,7 @@ pub enum AckRefused {
 }
 
 /// The sequence between the core and the sink.
-pub struct Delivery {
+pub struct Delivery<P: Probe = Quiet> {
     limits: BatchLimits,
     pipeline: u64,
     attempts: u64,
@@ -82,6 +85,7 @@ pub struct Delivery {
     discards: bool,
     /// What failed can only come again over a new link, so nothing behind it may overtake it.
     waits_for_restart: bool,
+    probe: PhantomData<fn() -> P>,
 }
 
 /// The batch that is out.
@@ -96,7 +100,7 @@ struct Out {
     aborted: bool,
 }
 
-impl fmt::Debug for Delivery {
+impl<P: Probe> fmt::Debug for Delivery<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Delivery({} events queued, batch out: {})", self.queue.len(), self.out.is_some())
     }
@@ -106,6 +110,14 @@ impl Delivery {
     /// `pipeline` must be unique among the pipelines of a process.
     #[must_use]
     pub const fn new(limits: BatchLimits, pipeline: u64) -> Self {
+        Self::probed(limits, pipeline)
+    }
+}
+
+impl<P: Probe> Delivery<P> {
+    /// [`Delivery::new`] under a probe.
+    #[must_use]
+    pub const fn probed(limits: BatchLimits, pipeline: u64) -> Self {
         Self {
             limits,
             pipeline,
@@ -118,6 +130,7 @@ impl Delivery {
             spare: Vec::new(),
             discards: false,
             waits_for_restart: false,
+            probe: PhantomData,
         }
     }
 

@@ -28,6 +28,7 @@ use crate::{
     deliver::{Event, FailureClass, Holds, Position, Seq, SinkFailure},
     gtid::GtidSet,
     halt::{Code, Halt},
+    probe::{Probe, Quiet},
     time::{Now, SourceTime},
 };
 
@@ -38,7 +39,7 @@ const READ_MAX: usize = 256 << 10;
 const BACKOFF_MIN_US: u64 = 10_000;
 
 /// A replica of one source. See the [module's page](self).
-pub struct Replica {
+pub struct Replica<P: Probe = Quiet> {
     config: Config,
     entropy: Entropy,
     now: Now,
@@ -48,7 +49,7 @@ pub struct Replica {
     /// Whether the last output was `Idle`, so that an input may come.
     drained: bool,
     end: Option<End>,
-    phase: Phase,
+    phase: Phase<P>,
     epoch: DialEpoch,
     link_open: bool,
     /// Until when the present step of the link must be done.
@@ -162,7 +163,7 @@ impl UnitOut {
     }
 }
 
-impl fmt::Debug for Replica {
+impl<P: Probe> fmt::Debug for Replica<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -177,7 +178,16 @@ impl fmt::Debug for Replica {
 impl Replica {
     /// A replica that has not begun. `seed` feeds jitter, the owner's mark and padding; it must be
     /// fresh for every process.
+    #[must_use]
     pub fn new(config: Config, seed: [u8; 32], now: Now) -> Self {
+        Self::probed(config, seed, now)
+    }
+}
+
+impl<P: Probe> Replica<P> {
+    /// [`Replica::new`] under a probe.
+    #[must_use]
+    pub fn probed(config: Config, seed: [u8; 32], now: Now) -> Self {
         let mut entropy = Entropy::new(seed);
         let owner = entropy.number();
         let mut replica = Self {

@@ -6,11 +6,12 @@ use super::gates::{Findings, Gates};
 use crate::{
     assemble::Assembler,
     link::{Framer, Handshake, Query, Session, handshake::TlsPending},
+    probe::Probe,
     time::Now,
 };
 
 /// What the link is doing.
-pub(super) enum Phase {
+pub(super) enum Phase<P: Probe> {
     /// Nothing; also what stands in while a phase is being worked on.
     Parked,
     /// The position is being asked for; a dial follows.
@@ -30,7 +31,7 @@ pub(super) enum Phase {
     /// Registered as a replica; waiting for the server's OK.
     Registering(Wire, Box<Findings>),
     /// The stream.
-    Streaming(Wire, Box<Assembler>),
+    Streaming(Wire, Box<Assembler<P>>),
 }
 
 /// An open session's framing.
@@ -39,7 +40,7 @@ pub(super) struct Wire {
     pub(super) session: Session,
 }
 
-impl Phase {
+impl<P: Probe> Phase<P> {
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Parked => "parked",
@@ -70,7 +71,7 @@ impl Phase {
         }
     }
 
-    pub(super) fn assembler(&self) -> Option<&Assembler> {
+    pub(super) fn assembler(&self) -> Option<&Assembler<P>> {
         match self {
             Self::Streaming(_, assembler) => Some(assembler),
             Self::Parked

@@ -23,6 +23,7 @@ use crate::{
         command::{BINLOG_THROUGH_GTID, query},
         packet::{Piece, encode},
     },
+    probe::Probe,
 };
 
 /// Room for what surrounds a row event: its packet's marker byte and a checksum.
@@ -33,7 +34,7 @@ const ANSWER_MAX: usize = 64 << 20;
 
 const NOT_MYSQL: &str = "What answers there does not speak MySQL's protocol";
 
-impl Replica {
+impl<P: Probe> Replica<P> {
     pub(super) fn dial(&mut self) {
         self.epoch = DialEpoch(self.epoch.0.wrapping_add(1));
         self.facts.dials += 1;
@@ -218,7 +219,7 @@ impl Replica {
         }
     }
 
-    fn park(&mut self, phase: Phase) -> bool {
+    fn park(&mut self, phase: Phase<P>) -> bool {
         self.phase = phase;
         false
     }
@@ -449,7 +450,7 @@ impl Replica {
             row_event_max: self.config.limits.row_event_max,
             offline: false,
         };
-        let assembler = Assembler::new(setup);
+        let assembler = Assembler::<P>::probed(setup);
         if assembler.is_reached() {
             return self.reached();
         }
@@ -502,7 +503,7 @@ impl Replica {
 
     // ---- the stream --------------------------------------------------------------------------
 
-    fn stream_step(&mut self, mut wire: Wire, mut assembler: Box<Assembler>) -> bool {
+    fn stream_step(&mut self, mut wire: Wire, mut assembler: Box<Assembler<P>>) -> bool {
         if self.paused || self.retained >= self.config.limits.retained_max {
             return self.park(Phase::Streaming(wire, assembler));
         }
@@ -558,7 +559,7 @@ impl Replica {
     }
 
     /// A large payload event is inflated while it is read; the packet's marker byte goes first.
-    fn begin_pieces(&mut self, wire: &mut Wire, assembler: &mut Assembler) -> Result<bool, Halt> {
+    fn begin_pieces(&mut self, wire: &mut Wire, assembler: &mut Assembler<P>) -> Result<bool, Halt> {
         self.facts.events += 1;
         assembler.begin_pieces()?;
         match wire.framer.next_piece() {
@@ -567,7 +568,7 @@ impl Replica {
         }
     }
 
-    fn after_event(&mut self, wire: Wire, mut assembler: Box<Assembler>, done: Result<bool, Halt>) {
+    fn after_event(&mut self, wire: Wire, mut assembler: Box<Assembler<P>>, done: Result<bool, Halt>) {
         while let Some(event) = assembler.next_emitted(&mut self.next_seq) {
             self.emit(event);
         }
