@@ -161,7 +161,7 @@ codes! {
     BinlogFormatNotRow, "binlog_format_not_row", Configuration, Gate, "binlog_format is not ROW.", "SET PERSIST binlog_format = 'ROW'; then let old sessions end.";
     BinlogRowImageNotFull, "binlog_row_image_not_full", Configuration, Gate, "binlog_row_image is not FULL.", "SET PERSIST binlog_row_image = 'FULL'; then let old sessions end.";
     BinlogRowMetadataNotFull, "binlog_row_metadata_not_full", Configuration, Gate, "binlog_row_metadata is not FULL.", "SET PERSIST binlog_row_metadata = 'FULL';";
-    BinlogRowValueOptionsNotEmpty, "binlog_row_value_options_not_empty", Configuration, Gate, "binlog_row_value_options is PARTIAL_JSON: updates carry differences instead of values.", "SET PERSIST binlog_row_value_options = '';";
+    BinlogRowValueOptionsNotEmpty, "binlog_row_value_options_not_empty", Configuration, Gate, "binlog_row_value_options has a value that this version does not know; it knows PARTIAL_JSON, whose updates it makes whole.", "SET PERSIST binlog_row_value_options = '';";
     BinlogFiltered, "binlog_filtered", Configuration, Gate, "binlog-do-db or binlog-ignore-db hides rows and their GTIDs from the log.", "Remove the filter from the server's configuration and restart it.";
     ReplicaUpdatesNotLogged, "replica_updates_not_logged", Configuration, Gate, "The server is a replica that does not log what it applies.", "Set log_replica_updates=ON and restart it, or connect to its source.";
     UnloggedCascades, "unlogged_cascades", Configuration, Gate, "A captured table has a foreign key whose cascades the server does not log.", "Upgrade to 9.6 or later without innodb_native_foreign_keys, remove the cascade, or accept the loss with --allow-unlogged-cascades.";
@@ -198,7 +198,7 @@ codes! {
     PayloadMalformed, "payload_malformed", Data, Decode, "A compressed transaction cannot be inflated.", "Check the server's disk; resume from another server that has the transaction.";
     PayloadCompressionUnsupported, "payload_compression_unsupported", Data, Decode, "A transaction is compressed in a way that is not known.", "SET PERSIST binlog_transaction_compression = OFF; and upgrade.";
     EncryptedBinlog, "encrypted_binlog", Data, Decode, "The file is an encrypted binary log.", "Read it through its server, which decrypts it.";
-    PartialRowImage, "partial_row_image", Data, Assemble, "A session wrote partial row images for a captured table.", "Find the session that sets binlog_row_image or binlog_row_value_options; copy the table again or step over the transaction.";
+    PartialRowImage, "partial_row_image", Data, Assemble, "A session wrote partial row images for a captured table.", "Find the session that sets binlog_row_image; copy the table again or step over the transaction.";
     StatementLoggedChange, "statement_logged_change", Data, Assemble, "A session logged a change of a captured schema as a statement: its rows are not in the log.", "Find the session that sets binlog_format; copy the table again or step over the transaction.";
     AnonymousTransaction, "anonymous_transaction", Data, Assemble, "A transaction has no GTID.", "Set gtid_mode=ON; resume from a position after the last anonymous transaction.";
     XaTransaction, "xa_transaction", Data, Assemble, "A two-phase XA transaction changes captured tables; these are not tracked yet.", "Commit in one phase, leave the tables out, or step over the transaction and copy the tables again.";

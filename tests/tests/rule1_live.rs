@@ -300,7 +300,7 @@ fn nothing_that_is_shown_holds_a_value() {
             Code::PartialRowImage,
             format!(
                 "UPDATE d.c SET j = JSON_OBJECT('pad', REPEAT('x', 500), 'n', 1);
-                 SET SESSION binlog_row_value_options = PARTIAL_JSON;
+                 SET SESSION binlog_row_value_options = PARTIAL_JSON, SESSION binlog_row_image = MINIMAL;
                  UPDATE d.c SET j = JSON_SET(j, '$.n', '{JSON}')"
             ),
         ),

@@ -302,7 +302,10 @@ fn what_a_session_overrides() {
         (
             Code::StatementLoggedChange,
             "LOAD DATA as a statement",
-            format!("SET SESSION binlog_format = STATEMENT; LOAD DATA INFILE '{}' INTO TABLE d.t", file.display()),
+            format!(
+                "SET SESSION binlog_format = STATEMENT; LOAD DATA INFILE '{}' INTO TABLE d.t",
+                file.display()
+            ),
         ),
         (
             Code::PartialRowImage,
@@ -321,8 +324,9 @@ fn what_a_session_overrides() {
         ),
         (
             Code::PartialRowImage,
-            "an UPDATE of parts of a JSON document (case BL-21)",
-            "SET SESSION binlog_row_value_options = PARTIAL_JSON; UPDATE d.t SET j = JSON_SET(j, '$.n', 2) WHERE id = 2"
+            "an UPDATE of parts of a JSON document with a MINIMAL image",
+            "SET SESSION binlog_row_value_options = PARTIAL_JSON, SESSION binlog_row_image = MINIMAL;
+             UPDATE d.t SET j = JSON_SET(j, '$.n', 2) WHERE id = 2"
                 .to_owned(),
         ),
         (
@@ -337,7 +341,11 @@ fn what_a_session_overrides() {
             "XA in two phases",
             "XA START 'two'; INSERT INTO d.t (v) VALUES (10); XA END 'two'; XA PREPARE 'two'".to_owned(),
         ),
-        (Code::XaPrepareNotSeen, "the commit of one whose prepare was stepped over", "XA COMMIT 'two'".to_owned()),
+        (
+            Code::XaPrepareNotSeen,
+            "the commit of one whose prepare was stepped over",
+            "XA COMMIT 'two'".to_owned(),
+        ),
     ] {
         let halt = halts(&server, &memory, code, what, &write);
         assert!(!halt.remedy().is_empty());

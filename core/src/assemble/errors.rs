@@ -81,7 +81,8 @@ pub(crate) fn of_rows(error: &RowsError, table: &TableVersion) -> Halt {
         RowsError::TableMapMismatch { .. } => Halt::new(Code::TableMapMismatch),
         RowsError::PartialRowImage => Halt::new(Code::PartialRowImage),
         RowsError::NotRows(_) | RowsError::Malformed(_) => Halt::new(Code::EventMalformed),
-        RowsError::Row { column, .. } => {
+        RowsError::TooLarge => Halt::new(Code::RowEventTooLarge),
+        RowsError::Row { column, .. } | RowsError::PartialUpdate { column, .. } => {
             let column = table.columns().get(*column).map(|column| column.name.clone());
             Halt::new(Code::ValueMalformed).at(Place { column, ..Place::default() })
         }

@@ -116,7 +116,7 @@ impl<P: Probe> Assembler<P> {
         let checksum = if setup.checksum { Checksum::Crc32 } else { Checksum::None };
         Self {
             decoder: EventDecoder::for_link(checksum),
-            tables: Tables::new(setup.captured, setup.offline),
+            tables: Tables::new(setup.captured, setup.offline, setup.row_event_max),
             group: None,
             processed: setup.position.gtid_set().clone(),
             prepared: setup.position.prepared().clone(),

@@ -27,6 +27,7 @@ pub(super) type Taken = Option<(Option<Arc<TableVersion>>, RowsEvent)>;
 pub(super) struct Tables {
     captured: CapturedSet,
     offline: bool,
+    row_event_max: usize,
     maps: TableMaps,
     /// Tables of the open statement that are not captured.
     filtered: Vec<u64>,
@@ -37,10 +38,11 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) const fn new(captured: CapturedSet, offline: bool) -> Self {
+    pub(super) const fn new(captured: CapturedSet, offline: bool, row_event_max: usize) -> Self {
         Self {
             captured,
             offline,
+            row_event_max,
             maps: TableMaps::new(),
             filtered: Vec::new(),
             decided: BTreeMap::new(),
@@ -102,7 +104,8 @@ impl Tables {
         let Some(table) = self.maps.get(head.table_id) else { return Err(Halt::new(Code::TableMapMissing)) };
         let table = Arc::clone(table);
         let body = if sliced { Bytes::copy_from_slice(&body) } else { body };
-        let rows = RowsEvent::new(head, Arc::clone(&table), body).map_err(|e| errors::of_rows(&e, &table))?;
+        let rows = RowsEvent::with_limit(head, Arc::clone(&table), body, self.row_event_max)
+            .map_err(|e| errors::of_rows(&e, &table))?;
         if !rows.is_full() && !self.offline {
             return Err(errors::of_rows(&RowsError::PartialRowImage, &table));
         }

@@ -243,9 +243,11 @@ impl Gates {
             ("binlog_format", "ROW", Code::BinlogFormatNotRow),
             ("binlog_row_image", "FULL", Code::BinlogRowImageNotFull),
             ("binlog_row_metadata", "FULL", Code::BinlogRowMetadataNotFull),
-            ("binlog_row_value_options", "", Code::BinlogRowValueOptionsNotEmpty),
+            // Partial updates are made whole; what another version may add is not known.
+            ("binlog_row_value_options", "PARTIAL_JSON", Code::BinlogRowValueOptionsNotEmpty),
         ] {
-            if !self.is(name, wanted) {
+            let empty = code == Code::BinlogRowValueOptionsNotEmpty && self.is(name, "");
+            if !empty && !self.is(name, wanted) {
                 let found = self.variables.get(name).cloned().unwrap_or_default();
                 return Err(Closed::Halt(Halt::new(code).with(Detail::Variable(name, found))));
             }

@@ -200,10 +200,16 @@ fn files_without_gtids_and_prepared_xa_are_shown_as_what_they_are() {
 /// A halt in the middle of a file: what was before it is printed, and the place is told.
 #[test]
 fn a_partial_row_image_halts_with_its_place() {
-    let path = fixture("cases/BL-21.binlog");
+    // Partial updates of JSON are whole up to the first whose before image is MINIMAL.
+    let path = fixture("captured/partial-json.binlog");
     let called = capstan(&["inspect".as_ref(), "-o".as_ref(), "json".as_ref(), path.as_os_str()]);
+    let appended = serde_json::json!([1, 2, 3, "appended"]);
+    assert!(called.out.lines().any(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["changes"][0]["after"]["j"]["a"] == appended
+    }));
     let halt = called.halt();
     assert_eq!((called.status, halt["code"].as_str()), (4, Some("partial_row_image")));
-    assert_eq!(halt["file"], "BL-21.binlog");
+    assert_eq!(halt["file"], "partial-json.binlog");
     assert!(halt["offset"].as_u64() > Some(4) && halt["gtid"].is_string(), "{halt}");
 }

@@ -126,8 +126,9 @@ fn next_row<'a>(
     Ok(Some(match event.head.kind {
         RowsKind::Insert => ChangeRow::Insert { after: view(&scratch.first) },
         RowsKind::Delete => ChangeRow::Delete { before: view(&scratch.first) },
-        RowsKind::Update => ChangeRow::Update { before: view(&scratch.first), after: view(&scratch.second) },
-        RowsKind::PartialUpdate => return Err(RowsError::PartialRowImage),
+        RowsKind::Update | RowsKind::PartialUpdate => {
+            ChangeRow::Update { before: view(&scratch.first), after: view(&scratch.second) }
+        }
     }))
 }
 

@@ -1,4 +1,5 @@
-//! Row events: WRITE, UPDATE and DELETE_ROWS_EVENT, versions 1 and 2.
+//! Row events: WRITE, UPDATE and DELETE_ROWS_EVENT, versions 1 and 2, and PARTIAL_UPDATE_ROWS_EVENT, which
+//! becomes an update with whole images when it is read.
 //!
 //! A row event stays one allocation. [`RowsEvent::new`] reads its head, [`RowsEvent::validate`] proves
 //! once that every row lies inside it, and a [`RowsCursor`] walks it with a scratch that is used again
@@ -13,9 +14,11 @@ use bytes::Bytes;
 
 use self::walk::{Span, locate_full, ones, split_nulls, walk};
 use crate::value::TableVersion;
+use crate::value::json::JsonDiffError;
 use crate::wire::{Reader, Short};
 
 mod cursor;
+mod partial;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -41,10 +44,23 @@ pub enum RowsError {
         /// Columns the event claims.
         found: u64,
     },
-    /// `PARTIAL_UPDATE_ROWS_EVENT` (39): its after image holds differences of JSON documents, which
-    /// this version does not apply: `partial_row_image`.
-    #[error("a partial JSON update")]
+    /// A partial image: `partial_row_image`. Also of a `PARTIAL_UPDATE_ROWS_EVENT` (39) whose before image
+    /// lacks a document that the after image has differences of.
+    #[error("a partial row image")]
     PartialRowImage,
+    /// The differences of a JSON document do not apply to it as it was: `value_malformed`.
+    #[error("row {row}, column {column}: {reason}")]
+    PartialUpdate {
+        /// Number of the change in the event, from 0.
+        row: u64,
+        /// Index of the column.
+        column: usize,
+        /// What is wrong.
+        reason: JsonDiffError,
+    },
+    /// A partial update whose whole images exceed the limit of one event: `row_event_too_large`.
+    #[error("a partial update that is too large when it is whole")]
+    TooLarge,
     /// A row runs past the end of the event: `event_malformed`.
     #[error("row {row} ends inside column {column}")]
     Row {
@@ -182,8 +198,22 @@ impl RowsEvent {
     /// A row event of `table` from its body (after the common header, without the checksum).
     ///
     /// # Errors
-    /// What does not add up, and [`RowsError::PartialRowImage`] for event 39.
+    /// What does not add up.
     pub fn new(head: RowsHead, table: Arc<TableVersion>, bytes: Bytes) -> Result<Self, RowsError> {
+        Self::with_limit(head, table, bytes, u32::MAX as usize)
+    }
+
+    /// [`RowsEvent::new`] with a limit for the one event that grows when it is read: the differences of a
+    /// partial update are applied, and `bytes_max` is what it may be then.
+    ///
+    /// # Errors
+    /// As there, and [`RowsError::TooLarge`].
+    pub fn with_limit(
+        head: RowsHead,
+        table: Arc<TableVersion>,
+        bytes: Bytes,
+        bytes_max: usize,
+    ) -> Result<Self, RowsError> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(RowsError::Malformed("more than 4 GiB"));
         }
@@ -202,14 +232,14 @@ impl RowsEvent {
         let first = image()?;
         let second = match head.kind {
             RowsKind::Insert | RowsKind::Delete => None,
-            RowsKind::Update => Some(image()?),
-            RowsKind::PartialUpdate => return Err(RowsError::PartialRowImage),
+            RowsKind::Update | RowsKind::PartialUpdate => Some(image()?),
         };
         let rows_at = bytes.len().saturating_sub(r.len());
-        Ok(Self { head, table, bytes, first, second, rows_at, changes: 0 })
+        let event = Self { head, table, bytes, first, second, rows_at, changes: 0 };
+        if head.kind == RowsKind::PartialUpdate { event.whole(bytes_max) } else { Ok(event) }
     }
 
-    /// Insert, update or delete.
+    /// Insert, update or delete; a partial update is an update.
     #[must_use]
     pub const fn kind(&self) -> RowsKind {
         self.head.kind

@@ -89,7 +89,7 @@ pub(super) fn walk<'a>(
 
 /// Bit `index` of a bitmap whose first bit is the least significant.
 #[inline]
-fn bit(bitmap: &[u8], index: usize) -> bool {
+pub(super) fn bit(bitmap: &[u8], index: usize) -> bool {
     bitmap.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 

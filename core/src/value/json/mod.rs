@@ -11,15 +11,23 @@ use core::fmt;
 
 use crate::wire::{Reader, Short};
 
+pub(crate) mod diff;
+mod edit;
+mod encode;
 pub(crate) mod escape;
 pub(crate) mod number;
 mod opaque;
+mod path;
 pub(crate) mod temporal;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub use diff::JsonDiffError;
 pub use opaque::JsonOpaque;
+
+pub(crate) use diff::apply as apply_diffs;
+pub(crate) use edit::Effort as DiffEffort;
 
 /// How deep arrays and objects may nest (`JSON_DOCUMENT_MAX_DEPTH`, `sql-common/json_syntax_check.cc`).
 pub const MAX_DEPTH: u8 = 100;

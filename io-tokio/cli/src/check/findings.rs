@@ -179,11 +179,17 @@ fn test_variables(variables: &BTreeMap<String, String>, findings: &mut Vec<Findi
         ("binlog_format", "ROW", Code::BinlogFormatNotRow),
         ("binlog_row_image", "FULL", Code::BinlogRowImageNotFull),
         ("binlog_row_metadata", "FULL", Code::BinlogRowMetadataNotFull),
-        ("binlog_row_value_options", "", Code::BinlogRowValueOptionsNotEmpty),
     ] {
         let found = if value(name).is_empty() { "not set" } else { value(name) };
         findings.push(Finding::judged(name, is(name, wanted), code, found));
     }
+    let options = value("binlog_row_value_options");
+    findings.push(Finding::judged(
+        "binlog_row_value_options",
+        options.is_empty() || is("binlog_row_value_options", "PARTIAL_JSON"),
+        Code::BinlogRowValueOptionsNotEmpty,
+        if options.is_empty() { "not set" } else { options },
+    ));
     let known = is("binlog_checksum", "CRC32") || is("binlog_checksum", "NONE");
     findings.push(Finding::judged(
         "binlog_checksum",
@@ -385,13 +391,14 @@ mod tests {
             findings.into_iter().filter_map(|finding| finding.code).collect::<Vec<_>>()
         };
         assert_eq!(codes(None), []);
+        assert_eq!(codes(Some(("binlog_row_value_options", "PARTIAL_JSON"))), []);
         for (name, value, code) in [
             ("log_bin", "OFF", Code::BinlogDisabled),
             ("gtid_mode", "OFF_PERMISSIVE", Code::GtidModeNotOn),
             ("binlog_format", "MIXED", Code::BinlogFormatNotRow),
             ("binlog_row_image", "MINIMAL", Code::BinlogRowImageNotFull),
             ("binlog_row_metadata", "MINIMAL", Code::BinlogRowMetadataNotFull),
-            ("binlog_row_value_options", "PARTIAL_JSON", Code::BinlogRowValueOptionsNotEmpty),
+            ("binlog_row_value_options", "PARTIAL_XML", Code::BinlogRowValueOptionsNotEmpty),
             ("binlog_checksum", "CRC64", Code::ChecksumNegotiationFailed),
         ] {
             assert_eq!(codes(Some((name, value))), [code], "{name}");

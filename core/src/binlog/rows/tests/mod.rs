@@ -1,7 +1,7 @@
 //! Files written by real servers, against what `SELECT` shows there.
 //!
-//! Here: the captured cases. `types`: every column type, old servers. `hostile`: bytes that no server
-//! writes.
+//! Here: the captured cases. `types`: every column type, old servers. `partial`: differences of JSON
+//! documents. `hostile`: bytes that no server writes.
 
 use std::borrow::ToOwned;
 use std::format;
@@ -14,6 +14,7 @@ use crate::value::charset::Charset;
 use crate::value::{Text, Value, ValueFault};
 
 mod hostile;
+mod partial;
 mod types;
 
 macro_rules! case {
@@ -288,13 +289,6 @@ fn long_metadata_vectors_points_and_three_hundred_columns() {
         let collation = [Some(255), Some(63), Some(11), Some(8)][(n - 1) % 4];
         assert_eq!(column.column_type.collation(), collation, "c{n}");
     }
-}
-
-#[test]
-fn partial_updates_are_refused_by_name() {
-    let events: Vec<_> = rows_of(file("BL-21")).into_iter().map(|e| e.err()).collect();
-    let refused = Some(RowsError::PartialRowImage);
-    assert_eq!(events, [None, refused, refused, refused]);
 }
 
 #[test]
