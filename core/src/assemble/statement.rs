@@ -141,6 +141,7 @@ impl<P: Probe> Assembler<P> {
             kind: ddl.kind,
             tables,
             rows: effect.rows,
+            effect: effect.effect,
             statement,
             default_schema: String::from_utf8_lossy(&query.schema).into_owned(),
         })

@@ -95,6 +95,8 @@ pub mod flags2 {
 
 /// Bits of [`StatusVariables::sql_mode`] that change how a statement is read.
 pub mod sql_mode {
+    /// REAL is FLOAT.
+    pub const REAL_AS_FLOAT: u64 = 0x1;
     /// `||` concatenates.
     pub const PIPES_AS_CONCAT: u64 = 0x2;
     /// Double quotes enclose names.

@@ -7,7 +7,7 @@ use super::position::{Advance, Position};
 use crate::{
     binlog::rows::RowsEvent,
     gtid::Gtid,
-    sql::{DdlKind, RowsEffect},
+    sql::{DdlKind, RowsEffect, SchemaEffect},
     time::SourceTime,
     value::TableVersion,
 };
@@ -141,6 +141,8 @@ pub struct SchemaChange {
     pub tables: Vec<(String, String)>,
     /// What happens to the rows that are already there.
     pub rows: RowsEffect,
+    /// What it does to captured tables, their columns and rows, where all of it is certain.
+    pub effect: SchemaEffect,
     /// The session's default database: what unqualified names of the statement mean.
     pub default_schema: String,
     /// The statement in UTF-8. Delivered, never shown in `Debug`.

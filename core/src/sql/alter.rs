@@ -6,8 +6,10 @@
 
 use alloc::vec::Vec;
 
+use super::column::{self, ColumnPosition};
 use super::cursor::{Cursor, Read, Refused};
 use super::ddl::{affected, plain};
+use super::effect::{AlterOperation, SchemaEffect, Unfollowed};
 use super::lex::TokenKind;
 use super::{AffectedTable, Ddl, DdlKind, RowsEffect, TableName, TableRole, Tables};
 use crate::binlog::sql_mode::{STRICT_ALL_TABLES, STRICT_TRANS_TABLES};
@@ -17,24 +19,128 @@ use RowsEffect::{ChangedWithoutRowEvents as Changed, Unchanged, Unknown};
 /// What follows `ALTER TABLE`.
 pub(super) fn read(cursor: &mut Cursor<'_>) -> Read<Ddl> {
     let name = cursor.table_name()?;
-    let mut alter = Alter { rows: Unchanged, renamed_to: None, exchanged: None };
+    let mut alter = Alter {
+        rows: Unchanged,
+        clause: Unchanged,
+        operations: Vec::new(),
+        rows_elsewhere: false,
+        renamed_to: None,
+        exchanged: None,
+    };
     while !cursor.at_end()? {
+        let mut again = cursor.clone();
+        alter.clause = Unchanged;
         clause(cursor, &mut alter)?;
+        operation(&mut again, &mut alter);
         // Only a list of clauses goes on after a comma; partitioning may follow without one.
         if !cursor.accept_symbol(b',')? && !cursor.at_any(&["PARTITION", "REMOVE"])? {
             cursor.end()?;
         }
     }
     let rows = alter.rows;
+    let effect = alter.effect(&name, cursor);
     let tables = Tables::Named(alter.tables(name));
     let temporary = cursor.context().thread_specific;
-    Ok(Ddl { tables, rows, temporary, ..plain(DdlKind::AlterTable) })
+    Ok(Ddl { tables, rows, temporary, effect, ..plain(DdlKind::AlterTable) })
+}
+
+/// The clause at the cursor once more, finer: what it does to columns. The clause was stepped over
+/// before, so what is not read here to the same end costs no more than its being followed.
+fn operation(cursor: &mut Cursor<'_>, alter: &mut Alter) {
+    let read = match alter.clause {
+        Unchanged => operations_without_rows(cursor),
+        Changed | Unknown => operations(cursor),
+    };
+    match read {
+        Ok(Some(operations)) => alter.operations.extend(operations),
+        Ok(None) => alter.rows_elsewhere = true,
+        Err(Refused) => alter.operations.push(AlterOperation::Unfollowed(Unfollowed::NotUnderstood)),
+    }
+}
+
+/// A clause that keeps the rows' values: only `RENAME COLUMN` is more than nothing.
+fn operations_without_rows(cursor: &mut Cursor<'_>) -> Read<Option<Vec<AlterOperation>>> {
+    let mut operations = Vec::new();
+    if cursor.accept("RENAME")? && cursor.accept("COLUMN")? {
+        let from = column::column_name(cursor)?;
+        cursor.expect("TO")?;
+        let to = column::column_name(cursor)?;
+        clause_ends(cursor)?;
+        operations.push(AlterOperation::Rename { from, to });
+    }
+    Ok(Some(operations))
+}
+
+/// A clause that may change the rows; `None`: they come from elsewhere or go there.
+fn operations(cursor: &mut Cursor<'_>) -> Read<Option<Vec<AlterOperation>>> {
+    let unfollowed = |why| Ok(Some(Vec::from([AlterOperation::Unfollowed(why)])));
+    let mut operations = Vec::new();
+    if cursor.accept("ADD")? {
+        if cursor.at_any(&["PRIMARY", "CONSTRAINT"])? {
+            return unfollowed(Unfollowed::Values);
+        }
+        cursor.accept("COLUMN")?;
+        if cursor.accept_symbol(b'(')? {
+            loop {
+                let definition = column::named_definition(cursor)?;
+                operations.push(AlterOperation::Add(definition.into(), ColumnPosition::Unsaid));
+                if !cursor.accept_symbol(b',')? {
+                    break;
+                }
+            }
+            cursor.expect_symbol(b')')?;
+        } else {
+            let definition = column::named_definition(cursor)?;
+            let position = column::position(cursor)?;
+            operations.push(AlterOperation::Add(definition.into(), position));
+        }
+    } else if cursor.accept("DROP")? {
+        if cursor.at("PARTITION")? {
+            return unfollowed(Unfollowed::RowsElsewhere);
+        }
+        cursor.accept("COLUMN")?;
+        operations.push(AlterOperation::Drop(column::column_name(cursor)?));
+        cursor.accept_any(&["RESTRICT", "CASCADE"])?;
+    } else if cursor.at_any(&["MODIFY", "CHANGE"])? {
+        let change = cursor.accept("CHANGE")?;
+        if !change {
+            cursor.expect("MODIFY")?;
+        }
+        cursor.accept("COLUMN")?;
+        let from = column::column_name(cursor)?;
+        let column = if change {
+            column::named_definition(cursor)?
+        } else {
+            column::definition(cursor, from.clone())?
+        };
+        let position = column::position(cursor)?;
+        operations.push(AlterOperation::Change { from, column: column.into(), position });
+    } else if cursor.at("CONVERT")? {
+        return unfollowed(Unfollowed::Type);
+    } else if cursor.at_any(&["TRUNCATE", "REPAIR"])? {
+        return unfollowed(Unfollowed::RowsElsewhere);
+    } else {
+        return Ok(None);
+    }
+    clause_ends(cursor)?;
+    Ok(Some(operations))
+}
+
+fn clause_ends(cursor: &mut Cursor<'_>) -> Read<()> {
+    let over = cursor.at_symbol(b',')? || cursor.at_any(&["PARTITION", "REMOVE"])? || cursor.at_end()?;
+    if over { Ok(()) } else { Err(Refused) }
 }
 
 /// What the clauses read so far come to.
 #[derive(Debug)]
 struct Alter {
     rows: RowsEffect,
+    /// What the present clause comes to.
+    clause: RowsEffect,
+    /// What its clauses do to columns.
+    operations: Vec<AlterOperation>,
+    /// Also a table without rows may have some after it.
+    rows_elsewhere: bool,
     renamed_to: Option<TableName>,
     exchanged: Option<TableName>,
 }
@@ -42,11 +148,26 @@ struct Alter {
 impl Alter {
     /// The stronger statement wins: what is changed by one clause is changed.
     fn rows(&mut self, effect: RowsEffect) {
-        self.rows = match (self.rows, effect) {
+        let both = |a, b| match (a, b) {
             (Changed, _) | (_, Changed) => Changed,
             (Unknown, _) | (_, Unknown) => Unknown,
             (Unchanged, Unchanged) => Unchanged,
         };
+        self.rows = both(self.rows, effect);
+        self.clause = both(self.clause, effect);
+    }
+
+    fn effect(&mut self, table: &TableName, cursor: &Cursor<'_>) -> SchemaEffect {
+        if self.rows_elsewhere {
+            return SchemaEffect::Unfollowed(Unfollowed::RowsElsewhere);
+        }
+        let operations = core::mem::take(&mut self.operations);
+        if operations.is_empty() && self.renamed_to.is_none() {
+            return SchemaEffect::Nothing;
+        }
+        let strict = cursor.context().sql_mode & (STRICT_TRANS_TABLES | STRICT_ALL_TABLES) != 0;
+        // Where it moves to is said by the captured set.
+        SchemaEffect::AlterTable { table: table.clone(), operations, strict, moves: Vec::new() }
     }
 
     fn tables(self, name: TableName) -> Vec<AffectedTable> {

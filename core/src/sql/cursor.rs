@@ -36,6 +36,10 @@ impl<'a> Cursor<'a> {
         &self.context
     }
 
+    pub(super) const fn charset(&self) -> Charset {
+        self.lexer.charset()
+    }
+
     /// The next token without taking it.
     pub(super) fn peek(&mut self) -> Read<Option<Token<'a>>> {
         if self.held.is_none() {

@@ -9,10 +9,20 @@ use alloc::vec::Vec;
 
 use super::alter;
 use super::cursor::{Cursor, MAX_NAMES, Read, Refused};
+use super::effect::{SchemaEffect, Unfollowed};
 use super::{AffectedTable, Ddl, DdlKind, RowsEffect, TableName, TableRole, Tables};
 
 /// The statement, if it is a DDL that is understood.
 pub(super) fn read(cursor: &mut Cursor<'_>) -> Read<Ddl> {
+    let mut ddl = statement(cursor)?;
+    // What changes rows and says no more of it is not followed, whatever it is.
+    if ddl.rows != RowsEffect::Unchanged && ddl.effect == SchemaEffect::Nothing {
+        ddl.effect = SchemaEffect::Unfollowed(Unfollowed::RowsElsewhere);
+    }
+    Ok(ddl)
+}
+
+fn statement(cursor: &mut Cursor<'_>) -> Read<Ddl> {
     if cursor.accept("CREATE")? {
         heads::create(cursor)
     } else if cursor.accept("ALTER")? {
@@ -101,16 +111,21 @@ fn rename(cursor: &mut Cursor<'_>) -> Read<Ddl> {
         }
     }
     cursor.end()?;
-    Ok(Ddl { tables: Tables::Named(tables), ..plain(DdlKind::RenameTable) })
+    // Which goes where in the end is said by the captured set.
+    let effect = SchemaEffect::RenameTables(Vec::new());
+    Ok(Ddl { tables: Tables::Named(tables), effect, ..plain(DdlKind::RenameTable) })
 }
 
 /// `[TABLE] t`
 fn truncate(cursor: &mut Cursor<'_>) -> Read<Ddl> {
     cursor.accept("TABLE")?;
-    let tables = one(cursor.table_name()?, TableRole::Truncated);
+    let name = cursor.table_name()?;
+    let effect = SchemaEffect::TruncateTable(name.clone());
+    let tables = one(name, TableRole::Truncated);
     cursor.end()?;
     Ok(Ddl {
         tables,
+        effect,
         rows: RowsEffect::ChangedWithoutRowEvents,
         temporary: cursor.context().thread_specific,
         ..plain(DdlKind::TruncateTable)
@@ -138,6 +153,7 @@ pub(super) const fn plain(kind: DdlKind) -> Ddl {
         rows: RowsEffect::Unchanged,
         temporary: false,
         create_select_in_group: false,
+        effect: SchemaEffect::Nothing,
     }
 }
 

@@ -10,15 +10,25 @@
 
 mod alter;
 mod charset;
+mod column;
 mod cursor;
 mod ddl;
+mod declared;
 mod dml;
+mod effect;
 mod lex;
+mod literal;
 mod statement;
 #[cfg(test)]
 mod tests;
 mod transaction;
 
+pub use column::{ColumnDefinition, ColumnPosition, DefaultValue, RowValue};
+pub use declared::{Conversion, DeclaredType};
+pub use effect::{
+    AlterOperation, ExistingColumn, PlannedColumn, PlannedValues, SchemaEffect, TableMove, Unfollowed, plan,
+};
+pub use literal::Literal;
 pub use statement::{
     AffectedTable, Ddl, DdlKind, Dml, DmlVerb, NamedException, RowsEffect, Statement, TableName, TableRole,
     Tables, Xid,
@@ -115,6 +125,9 @@ fn reconcile(text: &[u8], by_client: Statement, by_server: Statement) -> Stateme
     if by_client == by_server {
         return by_client;
     }
+    if bare(&by_client) == bare(&by_server) {
+        return without_columns(by_client);
+    }
     let Statement::Ddl(server) = by_server else { return by_client };
     if server.kind == DdlKind::Unknown || !(is_head_only(&server) || core::str::from_utf8(text).is_ok()) {
         return by_client;
@@ -127,10 +140,28 @@ fn reconcile(text: &[u8], by_client: Statement, by_server: Statement) -> Stateme
         Statement::Ddl(server)
     } else if client.kind == DdlKind::CreateTable && is_shown_create(text) {
         // Two names, and nothing that tells which: it made a table, and no row changed.
-        Statement::Ddl(Ddl { tables: Tables::Every, ..client })
+        let effect = SchemaEffect::Unfollowed(Unfollowed::NotUnderstood);
+        Statement::Ddl(Ddl { tables: Tables::Every, effect, ..client })
     } else {
         Statement::Ddl(client)
     }
+}
+
+/// A statement without its effect, which is finer than what tells two readings apart.
+fn bare(statement: &Statement) -> Statement {
+    match statement {
+        Statement::Ddl(ddl) => Statement::Ddl(Ddl { effect: SchemaEffect::Nothing, ..ddl.clone() }),
+        other => other.clone(),
+    }
+}
+
+/// Two readings agree but for members of an ENUM, names of columns and the like: what a new table's
+/// columns are is left to its first table map, and a change of columns is the client's text.
+fn without_columns(mut statement: Statement) -> Statement {
+    if let Statement::Ddl(Ddl { effect: SchemaEffect::CreateTable { columns, .. }, .. }) = &mut statement {
+        *columns = None;
+    }
+    statement
 }
 
 const fn is_view(kind: DdlKind) -> bool {

@@ -3,6 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::effect::{SchemaEffect, Unfollowed};
+
 /// What the text of a QUERY event is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
@@ -76,6 +78,8 @@ pub struct Ddl {
     /// Whether it is the CREATE inside the group of a `CREATE TABLE … SELECT` (it ends in
     /// `START TRANSACTION`): it ends no group, and the rows follow as row events.
     pub create_select_in_group: bool,
+    /// What it does to tables, columns and rows, where all of it is certain.
+    pub effect: SchemaEffect,
 }
 
 impl Ddl {
@@ -89,6 +93,7 @@ impl Ddl {
             rows: RowsEffect::Unknown,
             temporary: false,
             create_select_in_group: false,
+            effect: SchemaEffect::Unfollowed(Unfollowed::NotUnderstood),
         }
     }
 }

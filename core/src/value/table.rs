@@ -293,7 +293,7 @@ impl GeometryKind {
         })
     }
 
-    const fn sql(self) -> &'static str {
+    pub(crate) const fn sql(self) -> &'static str {
         match self {
             Self::Geometry => "geometry",
             Self::Point => "point",

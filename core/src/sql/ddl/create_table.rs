@@ -1,6 +1,10 @@
 //! `CREATE TABLE …`.
 
+use alloc::vec::Vec;
+
+use super::super::column::{self, ColumnDefinition};
 use super::super::cursor::{Cursor, Read, Refused};
+use super::super::effect::{SchemaEffect, Unfollowed};
 use super::super::lex::TokenKind;
 use super::{Ddl, DdlKind, RowsEffect, TableName, TableRole, Tables, affected, one, plain};
 
@@ -10,14 +14,17 @@ const EMPTY_AT_FIRST: [&str; 9] =
 
 /// What follows `CREATE [TEMPORARY] TABLE`.
 pub(super) fn read(cursor: &mut Cursor<'_>, temporary: bool) -> Read<Ddl> {
-    cursor.accept_if_not_exists()?;
+    let if_not_exists = cursor.accept_if_not_exists()?;
     let name = cursor.table_name()?;
     if let Some(source) = like_source(cursor)? {
         cursor.end()?;
+        let effect =
+            SchemaEffect::CreateTableLike { table: name.clone(), source: source.clone(), if_not_exists };
         let created = affected(name, TableRole::Created);
         let tables = Tables::Named([created, affected(source, TableRole::LikeSource)].into());
-        return Ok(Ddl { tables, temporary, ..plain(DdlKind::CreateTableLike) });
+        return Ok(Ddl { tables, temporary, effect, ..plain(DdlKind::CreateTableLike) });
     }
+    let columns = columns(&mut cursor.clone()).ok();
     let body = body(cursor)?;
     let (kind, rows) = match (&body, body.selects || body.in_group) {
         // The whole statement in the log: its rows are nowhere else in it.
@@ -28,8 +35,34 @@ pub(super) fn read(cursor: &mut Cursor<'_>, temporary: bool) -> Read<Ddl> {
         (_, true) => (DdlKind::CreateTableSelect, RowsEffect::Unchanged),
         (_, false) => (DdlKind::CreateTable, RowsEffect::Unchanged),
     };
+    let effect = if body.stores_nothing || rows != RowsEffect::Unchanged {
+        SchemaEffect::Unfollowed(Unfollowed::RowsElsewhere)
+    } else {
+        SchemaEffect::CreateTable { table: name.clone(), if_not_exists, columns }
+    };
     let tables = one(name, TableRole::Created);
-    Ok(Ddl { tables, rows, temporary, create_select_in_group: body.in_group, ..plain(kind) })
+    Ok(Ddl { tables, rows, temporary, create_select_in_group: body.in_group, effect, ..plain(kind) })
+}
+
+/// The columns of a definition in parentheses.
+fn columns(cursor: &mut Cursor<'_>) -> Read<Vec<ColumnDefinition>> {
+    let elements =
+        ["INDEX", "KEY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK"];
+    cursor.expect_symbol(b'(')?;
+    let mut columns = Vec::new();
+    loop {
+        if cursor.at_any(&elements)? {
+            while !cursor.at_symbol(b',')? && !cursor.at_symbol(b')')? {
+                cursor.group_or_token()?;
+            }
+        } else {
+            columns.push(column::named_definition(cursor)?);
+        }
+        if !cursor.accept_symbol(b',')? {
+            cursor.expect_symbol(b')')?;
+            return Ok(columns);
+        }
+    }
 }
 
 /// `LIKE t`, `(LIKE t)`
@@ -56,6 +89,8 @@ struct Body {
     in_group: bool,
     /// Its engine shows rows that are elsewhere.
     rows_elsewhere: bool,
+    /// Its engine drops every row it is given (BLACKHOLE), though the log has them.
+    stores_nothing: bool,
 }
 
 fn body(cursor: &mut Cursor<'_>) -> Read<Body> {
@@ -66,7 +101,10 @@ fn body(cursor: &mut Cursor<'_>) -> Read<Body> {
             cursor.rest()?;
         } else if cursor.accept("ENGINE")? {
             cursor.accept_symbol(b'=')?;
-            body.rows_elsewhere |= !is_empty_at_first(cursor)?;
+            let engine = engine(cursor)?;
+            let is = |known: &&str| engine.eq_ignore_ascii_case(known.as_bytes());
+            body.rows_elsewhere |= !EMPTY_AT_FIRST.iter().any(|known| is(known));
+            body.stores_nothing |= is(&"BLACKHOLE");
         } else if cursor.accept_any(&["UNION", "CONNECTION"])? {
             body.rows_elsewhere = true;
         } else if cursor.accept_all(&["START", "TRANSACTION"])? {
@@ -78,7 +116,8 @@ fn body(cursor: &mut Cursor<'_>) -> Read<Body> {
     Ok(body)
 }
 
-fn is_empty_at_first(cursor: &mut Cursor<'_>) -> Read<bool> {
+/// An engine's name, without its quotes.
+fn engine<'a>(cursor: &mut Cursor<'a>) -> Read<&'a [u8]> {
     let token = cursor.next()?.ok_or(Refused)?;
     let written = match token.kind {
         TokenKind::Word => Some(token.raw),
@@ -89,8 +128,7 @@ fn is_empty_at_first(cursor: &mut Cursor<'_>) -> Read<bool> {
         | TokenKind::Number
         | TokenKind::Symbol(_) => None,
     };
-    let engine = written.ok_or(Refused)?;
-    Ok(EMPTY_AT_FIRST.iter().any(|known| engine.eq_ignore_ascii_case(known.as_bytes())))
+    written.ok_or(Refused)
 }
 
 /// Whether a query begins here, outside of parentheses: all its first words are reserved, and `AS`

@@ -3,6 +3,7 @@
 use alloc::vec;
 
 use super::super::cursor::{Cursor, Read};
+use super::super::effect::SchemaEffect;
 use super::{Ddl, DdlKind, RowsEffect, TableRole, index, named, plain};
 
 /// What follows `DROP`.
@@ -13,10 +14,12 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Read<Ddl> {
     }
     if cursor.accept_any(&["DATABASE", "SCHEMA"])? {
         cursor.accept_if_exists()?;
-        let schemas = vec![cursor.schema_name()?];
+        let schema = cursor.schema_name()?;
         cursor.end()?;
         let rows = RowsEffect::ChangedWithoutRowEvents;
-        return Ok(Ddl { schemas, rows, ..plain(DdlKind::DropDatabase) });
+        let effect = SchemaEffect::DropDatabase(schema.clone());
+        let schemas = vec![schema];
+        return Ok(Ddl { schemas, rows, effect, ..plain(DdlKind::DropDatabase) });
     }
     if cursor.accept("VIEW")? {
         cursor.accept_if_exists()?;
@@ -36,11 +39,13 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Read<Ddl> {
 fn table(cursor: &mut Cursor<'_>, temporary: bool) -> Read<Ddl> {
     cursor.expect_any(&["TABLE", "TABLES"])?;
     cursor.accept_if_exists()?;
-    let tables = named(cursor.table_names()?, TableRole::Dropped);
+    let names = cursor.table_names()?;
+    let effect = SchemaEffect::DropTables(names.clone());
+    let tables = named(names, TableRole::Dropped);
     cursor.accept_any(&["RESTRICT", "CASCADE"])?;
     cursor.end()?;
     let rows = RowsEffect::ChangedWithoutRowEvents;
-    Ok(Ddl { tables, rows, temporary, ..plain(DdlKind::DropTable) })
+    Ok(Ddl { tables, rows, temporary, effect, ..plain(DdlKind::DropTable) })
 }
 
 fn without_tables(cursor: &mut Cursor<'_>) -> Read<DdlKind> {

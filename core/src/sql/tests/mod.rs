@@ -3,6 +3,7 @@
 
 mod captured;
 mod charsets;
+mod effects;
 mod hostile;
 mod statements;
 
