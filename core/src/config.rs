@@ -104,6 +104,9 @@ pub struct Config {
     pub strict: bool,
     /// Whether cascades that the server does not log are accepted.
     pub allow_unlogged_cascades: bool,
+    /// Whether a start that leaves history out is refused (`history_incomplete`): the target is to be a
+    /// copy, and was not loaded with what came before.
+    pub whole_history: bool,
     /// Numbers.
     pub limits: Limits,
 }

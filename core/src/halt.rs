@@ -149,7 +149,7 @@ codes! {
     StartPositionRequired, "start_position_required", Configuration, Start, "The target holds no position and no start was given.", "Say where to begin: --start current, --start earliest, or --start GTIDSET.";
     StartPositionConflict, "start_position_conflict", Configuration, Start, "A start was given, but the target already holds a position.", "Drop --start to resume, or add --override to abandon the stored position.";
     CaptureSetChanged, "capture_set_changed", Configuration, Start, "The captured tables differ from those stored with the position.", "Restore the old --tables, or record the change with `capstan position accept-tables`.";
-    HistoryIncomplete, "history_incomplete", Configuration, Resume, "The source has purged part of its history, so a copy made from its log would be incomplete.", "Take an initial snapshot, load a dump and say --seeded-at, or accept a partial copy with --partial.";
+    HistoryIncomplete, "history_incomplete", Configuration, Resume, "What was before this start, or before the table was first seen, is not in the target and will not come: it would be no copy.", "Take an initial snapshot, load a dump and say --seeded-at, or accept a partial copy with --partial.";
     TargetOfAnotherSource, "target_of_another_source", Configuration, Start, "The target belongs to another kind of pipeline.", "Choose an empty target or the one that belongs to this pipeline.";
     CheckpointInUse, "checkpoint_in_use", Configuration, Start, "Another live process holds the target.", "Stop the other process, or wait until it has ended.";
     PositionFormatNewer, "position_format_newer", Configuration, Start, "The stored position was written by a newer version.", "Run that version or a newer one.";

@@ -107,6 +107,7 @@ impl Replica {
             report_host: "capstan".to_owned(),
             strict: false,
             allow_unlogged_cascades: false,
+            whole_history: false,
             limits: Limits::default(),
             batch: BatchLimits::default(),
             store: None,
@@ -239,6 +240,7 @@ pub struct Builder {
     report_host: String,
     strict: bool,
     allow_unlogged_cascades: bool,
+    whole_history: bool,
     limits: Limits,
     batch: BatchLimits,
     store: Option<StoreSetting>,
@@ -325,6 +327,13 @@ impl Builder {
         self
     }
 
+    /// Whether a start that leaves history out is refused (`history_incomplete`): for targets that are to
+    /// be copies, and were not loaded with what came before.
+    pub const fn whole_history(mut self, yes: bool) -> Self {
+        self.whole_history = yes;
+        self
+    }
+
     /// Numbers that bound memory and patience.
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -382,6 +391,7 @@ impl Builder {
             report_host: self.report_host,
             strict: self.strict,
             allow_unlogged_cascades: self.allow_unlogged_cascades,
+            whole_history: self.whole_history,
             limits: self.limits,
         };
         config.check()?;

@@ -3,6 +3,7 @@
 pub mod charsets;
 pub mod harness;
 pub mod live;
+pub mod mirror;
 pub mod proxy;
 pub mod rows;
 pub mod workload;

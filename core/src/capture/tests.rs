@@ -264,6 +264,71 @@ fn what_a_ddl_does_to_the_captured_tables() {
     }
 }
 
+#[test]
+fn the_effect_on_what_is_captured() {
+    use crate::sql::{AlterOperation, SchemaEffect, TableName};
+    let effect = |text: &str, lower_case_table_names| {
+        let context = Context {
+            default_schema: b"d",
+            client_charset: 255,
+            sql_mode: 0,
+            lower_case_table_names,
+            thread_specific: false,
+        };
+        let Statement::Ddl(ddl) = classify(text.as_bytes(), &context) else { panic!("{text}") };
+        let set = CapturedSet::parse(&["d.t", "d.u", "x.t"], &[], &["d.t.secret"]).unwrap();
+        set.with_lower_case_table_names(lower_case_table_names).effect_of(&ddl).unwrap().effect
+    };
+    let name = |name: &TableName| alloc::format!("{}.{}", name.schema, name.table);
+    let shown = |effect: SchemaEffect| match effect {
+        SchemaEffect::RenameTables(moves) | SchemaEffect::AlterTable { moves, .. } if !moves.is_empty() => {
+            let shown = moves.iter().map(|one| {
+                alloc::format!("{}>{}", name(&one.from), one.to.as_ref().map_or_else(|| "out".into(), name))
+            });
+            shown.collect::<Vec<_>>().join(" ")
+        }
+        SchemaEffect::DropTables(tables) => tables.iter().map(name).collect::<Vec<_>>().join(" "),
+        SchemaEffect::AlterTable { operations, .. } => {
+            let shown = operations.iter().map(|operation| match operation {
+                AlterOperation::Add(column, _) | AlterOperation::Change { column, .. } => {
+                    alloc::format!("{}{}", column.name, if column.left_out { "-" } else { "+" })
+                }
+                AlterOperation::Unfollowed(why) => why.as_str().into(),
+                AlterOperation::Drop(_) | AlterOperation::Rename { .. } => "other".into(),
+            });
+            shown.collect::<Vec<String>>().join(" ")
+        }
+        other => alloc::format!("{other:?}"),
+    };
+    for (text, expected) in [
+        ("RENAME TABLE t TO u", "d.t>d.u"),
+        ("RENAME TABLE t TO z", "d.t>out"),
+        ("RENAME TABLE z TO t", "TableEntered"),
+        ("RENAME TABLE t TO _old, _new TO t", "TableEntered"),
+        ("RENAME TABLE t TO tmp, u TO t, tmp TO u", "d.t>d.u d.u>d.t"),
+        ("RENAME TABLE t TO a, a TO b, b TO x.t", "d.t>x.t"),
+        ("ALTER TABLE t RENAME TO u", "d.t>d.u"),
+        ("ALTER TABLE t RENAME z, ADD c INT", "d.t>out"),
+        ("DROP TABLE z, t, u", "d.t d.u"),
+        ("ALTER TABLE t ADD c INT, ADD Secret INT", "c+ Secret-"),
+        ("ALTER TABLE t CHANGE c d INT", "d+"),
+        ("ALTER TABLE t MODIFY secret INT", "secret-"),
+        ("ALTER TABLE t CHANGE secret plain INT", "left_out_column"),
+        ("ALTER TABLE t CHANGE plain secret INT", "left_out_column"),
+        ("ALTER TABLE t RENAME COLUMN plain TO secret", "left_out_column"),
+        ("ALTER TABLE u RENAME COLUMN plain TO secret", "other"),
+        ("TRUNCATE t", "TruncateTable(TableName { schema: \"d\", table: \"t\" })"),
+    ] {
+        assert_eq!(shown(effect(text, 0)), expected, "{text}");
+    }
+    // On a server that keeps names as written and compares them otherwise, which spelling rows come
+    // under is not known.
+    assert_eq!(shown(effect("TRUNCATE T", 2)), "Unfollowed(NotUnderstood)");
+    assert_eq!(shown(effect("DROP DATABASE D", 2)), "Unfollowed(NotUnderstood)");
+    assert_eq!(shown(effect("RENAME TABLE t TO u", 2)), "d.t>d.u");
+    assert_eq!(shown(effect("RENAME TABLE T TO U", 1)), "d.t>d.u");
+}
+
 proptest! {
     #[test]
     fn any_text_is_a_set_or_refused(text in "[ab.*`, ;=%]{0,20}") {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     assemble::{Assembler, Setup},
-    config::Until,
+    config::{Start, Until},
     deliver::{Event, Position},
     gtid::GtidSet,
     halt::{Code, Detail, Halt},
@@ -344,6 +344,15 @@ impl<P: Probe> Replica<P> {
             Ok(()) => {}
             Err(Closed::Halt(halt)) => return self.halt(halt),
             Err(Closed::Retry(halt)) => return self.trouble(halt),
+        }
+        if self.config.whole_history
+            && self.claim != Claim::Done
+            && self.config.start != Start::Stored
+            && !position.gtid_set().is_empty()
+        {
+            // What is before this start will never come.
+            let missing = Detail::Missing(position.gtid_set().clone());
+            return self.halt(Halt::new(Code::HistoryIncomplete).with(missing));
         }
         if let Some(Until::Now) = self.config.until {
             // Now is the first dial, not a later one.

@@ -134,10 +134,10 @@ pub enum Conversion {
 impl fmt::Debug for DeclaredType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Rule 1: members are values.
-        match self {
-            Self::Enum(members) => write!(f, "enum({})", members.len()),
-            Self::Set(members) => write!(f, "set({})", members.len()),
-            other => write!(f, "{other}"),
+        if let Self::Enum(members) | Self::Set(members) = self {
+            write!(f, "{} members", members.len())
+        } else {
+            write!(f, "{self}")
         }
     }
 }
@@ -207,12 +207,11 @@ impl DeclaredType {
     /// Whether a table map can show this type as `other`: what it leaves out does not count.
     #[must_use]
     pub fn is_shown_as(&self, other: &Self) -> bool {
-        let plain = |this: &Self| match this {
-            Self::Float { unsigned, .. } => Self::Float { unsigned: *unsigned, rounded: false },
-            Self::Double { unsigned, .. } => Self::Double { unsigned: *unsigned, rounded: false },
-            other => other.clone(),
-        };
-        plain(self) == plain(other)
+        match (self, other) {
+            (Self::Float { unsigned: a, .. }, Self::Float { unsigned: b, .. })
+            | (Self::Double { unsigned: a, .. }, Self::Double { unsigned: b, .. }) => a == b,
+            _ => self == other,
+        }
     }
 
     /// Whether it has a character set.
@@ -420,7 +419,32 @@ const fn bytes_per_character(charset: Charset) -> u32 {
         | Charset::Gbk
         | Charset::Sjis
         | Charset::Ucs2 => 2,
-        _ => 1,
+        Charset::Armscii8
+        | Charset::Ascii
+        | Charset::Binary
+        | Charset::Cp1250
+        | Charset::Cp1251
+        | Charset::Cp1256
+        | Charset::Cp1257
+        | Charset::Cp850
+        | Charset::Cp852
+        | Charset::Cp866
+        | Charset::Dec8
+        | Charset::Geostd8
+        | Charset::Greek
+        | Charset::Hebrew
+        | Charset::Hp8
+        | Charset::Keybcs2
+        | Charset::Koi8r
+        | Charset::Koi8u
+        | Charset::Latin1
+        | Charset::Latin2
+        | Charset::Latin5
+        | Charset::Latin7
+        | Charset::Macce
+        | Charset::Macroman
+        | Charset::Swe7
+        | Charset::Tis620 => 1,
     }
 }
 

@@ -149,10 +149,11 @@ fn reconcile(text: &[u8], by_client: Statement, by_server: Statement) -> Stateme
 
 /// A statement without its effect, which is finer than what tells two readings apart.
 fn bare(statement: &Statement) -> Statement {
-    match statement {
-        Statement::Ddl(ddl) => Statement::Ddl(Ddl { effect: SchemaEffect::Nothing, ..ddl.clone() }),
-        other => other.clone(),
+    let mut bare = statement.clone();
+    if let Statement::Ddl(ddl) = &mut bare {
+        ddl.effect = SchemaEffect::Nothing;
     }
+    bare
 }
 
 /// Two readings agree but for members of an ENUM, names of columns and the like: what a new table's

@@ -58,10 +58,12 @@ Examples:
 
 const SYNC_EXAMPLES: &str = "\
 Targets:
+  sqlite:PATH               a mirror: each table, kept equal, position in the same transaction
   sqlite:PATH?mode=ledger   one row per change, in order, position in the same transaction
   jsonl:PATH                JSON lines, exactly once up to the length its record names
 
 Examples:
+  capstan sync mysql://repl@db/ sqlite:shop.db --start earliest
   capstan sync mysql://repl@db/ 'sqlite:shop.db?mode=ledger' --start earliest
   capstan sync mysql://repl@db/ 'sqlite:shop.db?mode=ledger'            # resumes
   capstan sync mysql://repl@db/ jsonl:changes.jsonl --start current --until now";
@@ -157,7 +159,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "GTIDSET")]
     pub seeded_at: Option<String>,
 
-    /// Accept that the target does not hold what the source has purged.
+    /// Accept that a mirror does not hold what was before its start.
     #[arg(long)]
     pub partial: bool,
 
@@ -201,7 +203,7 @@ pub struct Sync {
     #[command(flatten)]
     pub source: SourceArgs,
 
-    /// sqlite:PATH?mode=ledger or jsonl:PATH
+    /// sqlite:PATH, sqlite:PATH?mode=ledger or jsonl:PATH
     #[arg(value_name = "TARGET")]
     pub target: String,
 
@@ -318,7 +320,7 @@ pub enum PositionCommand {
 
 #[derive(Args, Debug)]
 pub struct PositionOf {
-    /// sqlite:PATH?mode=ledger, jsonl:PATH, or checkpoint:PATH
+    /// sqlite:PATH, sqlite:PATH?mode=ledger, jsonl:PATH, or checkpoint:PATH
     #[arg(value_name = "TARGET")]
     pub target: String,
 

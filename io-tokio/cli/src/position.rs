@@ -5,7 +5,7 @@ use capstan::{
     checkpoint::FileCheckpoint,
     core::capture::CapturedSet,
     jsonl::{JsonFile, JsonOptions},
-    sqlite::{Ledger, LedgerOptions},
+    sqlite::{Ledger, LedgerOptions, Mirror, MirrorOptions},
 };
 use serde_json::json;
 
@@ -83,6 +83,7 @@ fn open(target: &Target) -> Result<Box<dyn Stored>, Halt> {
         return Err(invalid("TARGET", "does not exist"));
     }
     Ok(match target {
+        Target::Mirror(path) => Box::new(Mirror::open(path, MirrorOptions::default())?),
         Target::Ledger(path) => Box::new(Ledger::open(path, LedgerOptions::default())?),
         Target::JsonLines(path) => Box::new(JsonFile::open(path, JsonOptions::default())?),
         Target::Checkpoint(path) => Box::new(FileCheckpoint::open(path)?),

@@ -63,6 +63,16 @@ impl File {
         })
     }
 
+    /// `partial`.
+    pub fn partial(&self) -> bool {
+        self.partial.unwrap_or(false)
+    }
+
+    /// Whether it has `seeded-at`.
+    pub const fn is_seeded(&self) -> bool {
+        self.seeded_at.is_some()
+    }
+
     fn limits(&self) -> Limits {
         let l = &self.limits;
         let d = Limits::default();

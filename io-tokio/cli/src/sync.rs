@@ -8,7 +8,7 @@ use std::{
 use capstan::{
     BlockingSink as _, Code, Halt, Handle, Start,
     jsonl::{JsonFile, JsonOptions},
-    sqlite::{Ledger, LedgerOptions},
+    sqlite::{Ledger, LedgerOptions, Mirror, MirrorOptions},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -32,6 +32,18 @@ pub fn run(args: Sync) -> Result<u8, Failure> {
     let text = BigintText::options(args.run.bigint);
     let mut watch = Watcher::new(&target, args.output);
     let done = match &target {
+        Target::Mirror(path) => {
+            let partial = args.run.partial || file.partial();
+            let seeded = args.run.seeded_at.is_some() || file.is_seeded();
+            let mut options = MirrorOptions::default();
+            options.partial = partial;
+            let mut mirror = Mirror::open(path, options)?;
+            let stored = mirror.position().map_err(|error| Halt::from(&error))?.is_some();
+            builder = builder.start(start(given, stored, &args)?).whole_history(!partial && !seeded);
+            let replica = builder.build()?;
+            let handle = replica.handle();
+            runtime()?.block_on(to_end(replica.run_blocking(mirror), handle, |handle| watch.see(handle)))
+        }
         Target::Ledger(path) => {
             let mut options = LedgerOptions::default();
             options.text = text;

@@ -9,6 +9,8 @@ use crate::args::invalid;
 /// Where changes go, or where a position is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
+    /// `sqlite:PATH`, `sqlite:PATH?mode=mirror`
+    Mirror(PathBuf),
     /// `sqlite:PATH?mode=ledger`
     Ledger(PathBuf),
     /// `jsonl:PATH`
@@ -34,20 +36,22 @@ impl Target {
         let path = std::fs::canonicalize(&path).unwrap_or(path);
         match (scheme, query) {
             ("sqlite", "mode=ledger") => Ok(Self::Ledger(path)),
-            ("sqlite", "" | "mode=mirror") => Err(Halt::new(Code::ConfigInvalid)
-                .with(Detail::Note("A mirror is not available yet; a ledger is: sqlite:PATH?mode=ledger"))),
+            ("sqlite", "" | "mode=mirror") => Ok(Self::Mirror(path)),
             ("jsonl", "") => Ok(Self::JsonLines(path)),
             ("checkpoint", "") => Ok(Self::Checkpoint(path)),
             ("sqlite" | "jsonl" | "checkpoint", _) => Err(Halt::new(Code::UnknownOption)
                 .with(Detail::Setting(query.to_owned(), "is no key of a target"))),
-            _ => Err(invalid("TARGET", "is of no known kind: sqlite:PATH?mode=ledger or jsonl:PATH")),
+            _ => Err(invalid(
+                "TARGET",
+                "is of no known kind: sqlite:PATH, sqlite:PATH?mode=ledger or jsonl:PATH",
+            )),
         }
     }
 
     /// Its file.
     pub fn path(&self) -> &Path {
         match self {
-            Self::Ledger(path) | Self::JsonLines(path) | Self::Checkpoint(path) => path,
+            Self::Mirror(path) | Self::Ledger(path) | Self::JsonLines(path) | Self::Checkpoint(path) => path,
         }
     }
 
@@ -75,7 +79,9 @@ mod tests {
             ("sqlite:a/b.db?mode=ledger", Ok(Target::Ledger("a/b.db".into()))),
             ("jsonl:/tmp/x.jsonl", Ok(Target::JsonLines("/tmp/x.jsonl".into()))),
             ("checkpoint:p", Ok(Target::Checkpoint("p".into()))),
-            ("sqlite:a.db", Err(Code::ConfigInvalid)),
+            ("sqlite:a.db", Ok(Target::Mirror("a.db".into()))),
+            ("sqlite:a.db?mode=mirror", Ok(Target::Mirror("a.db".into()))),
+            ("sqlite:", Err(Code::ConfigInvalid)),
             ("sqlite:a.db?mode=ledgr", Err(Code::UnknownOption)),
             ("jsonl:", Err(Code::ConfigInvalid)),
             ("a.db", Err(Code::ConfigInvalid)),

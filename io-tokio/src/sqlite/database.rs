@@ -127,7 +127,6 @@ impl Database {
         Ok(database)
     }
 
-    #[cfg(test)]
     pub(super) const fn connection(&self) -> &Connection {
         &self.connection
     }

@@ -665,6 +665,7 @@ impl World {
             report_host: "sim".into(),
             strict: false,
             allow_unlogged_cascades: false,
+            whole_history: false,
             limits: Limits {
                 stream_above: 64 << 10,
                 retained_max: 128 << 10,

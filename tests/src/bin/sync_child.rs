@@ -1,7 +1,7 @@
 //! The syncing process that the live tests kill:
 //!
 //! ```text
-//! sync_child SOURCE ledger:PATH|jsonl:PATH|lines:PATH|checked:PATH [option=value]…
+//! sync_child SOURCE ledger:PATH|mirror:PATH|jsonl:PATH|lines:PATH|checked:PATH [option=value]…
 //! ```
 //!
 //! `lines` appends to `PATH` with a position in `PATH.checkpoint` (a file), `checked` with one in a database.
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use capstan::checkpoint::FileCheckpoint;
 use capstan::jsonl::{JsonFile, JsonLines, JsonOptions};
-use capstan::sqlite::{Ledger, LedgerOptions, SqliteCheckpoint, Synchronous};
+use capstan::sqlite::{Ledger, LedgerOptions, Mirror, MirrorOptions, SqliteCheckpoint, Synchronous};
 use capstan::{BatchLimits, BlockingSink, Builder, Halt, Replica, Source, Start, Stopped, Stored, Until};
 use capstan_tests::harness::Slow;
 use capstan_tests::workload::quick_limits;
@@ -50,6 +50,7 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
         let millis = || Duration::from_millis(number());
         match name {
             "until" => builder = builder.until(Until::Now),
+            "tables" => builder = builder.tables(value.split(',')),
             "identity" => builder = builder.identity(value),
             "slow_ms" => slow = millis(),
             "batch" => batch.max_transactions = usize::try_from(number()).expect("a size"),
@@ -75,6 +76,12 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
             let mut options = LedgerOptions::default();
             options.synchronous = Synchronous::Normal;
             let sink = Ledger::open(path, options)?;
+            go(builder, Slow { sink, slow }).await
+        }
+        "mirror" => {
+            let mut options = MirrorOptions::default();
+            options.synchronous = Synchronous::Normal;
+            let sink = Mirror::open(path, options)?;
             go(builder, Slow { sink, slow }).await
         }
         "jsonl" => go(builder, Slow { sink: JsonFile::open(path, json())?, slow }).await,

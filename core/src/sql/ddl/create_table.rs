@@ -103,7 +103,7 @@ fn body(cursor: &mut Cursor<'_>) -> Read<Body> {
             cursor.accept_symbol(b'=')?;
             let engine = engine(cursor)?;
             let is = |known: &&str| engine.eq_ignore_ascii_case(known.as_bytes());
-            body.rows_elsewhere |= !EMPTY_AT_FIRST.iter().any(|known| is(known));
+            body.rows_elsewhere |= !EMPTY_AT_FIRST.iter().any(is);
             body.stores_nothing |= is(&"BLACKHOLE");
         } else if cursor.accept_any(&["UNION", "CONNECTION"])? {
             body.rows_elsewhere = true;

@@ -324,6 +324,7 @@ impl Run {
             report_host: "test".to_owned(),
             strict: false,
             allow_unlogged_cascades: false,
+            whole_history: false,
             limits: Limits { stream_above: 64 << 10, retained_max: 256 << 10, ..Limits::default() },
         };
         Self { config, seed: 1, batch: BatchLimits::default() }

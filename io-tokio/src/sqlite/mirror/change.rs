@@ -1,0 +1,348 @@
+//! Schema changes: followed where their effect on the rows is certain, refused before them where not.
+
+use capstan_core::{
+    deliver::{SchemaChange, SinkError},
+    halt::Code,
+    sql::{
+        AlterOperation, Conversion, ExistingColumn, PlannedColumn, PlannedValues, RowValue, SchemaEffect,
+        TableMove, TableName, plan,
+    },
+    value::TableVersion,
+};
+use rusqlite::Connection;
+
+use super::{
+    catalogue::{Catalogue, Column, Entry, free_name, shape_of},
+    table::{self, Source, held, quoted},
+    value::{declaration, of_row_value},
+};
+
+/// Follows a schema change, or halts before it.
+pub(super) fn follow(
+    connection: &Connection,
+    catalogue: &mut Catalogue,
+    change: &SchemaChange,
+) -> Result<(), SinkError> {
+    match &change.effect {
+        SchemaEffect::Nothing => Ok(()),
+        SchemaEffect::CreateTable { table, if_not_exists, columns } => {
+            let columns = columns.iter().flatten().map(|definition| Column::defined(definition, None));
+            create(connection, catalogue, table, *if_not_exists, columns.collect())
+        }
+        SchemaEffect::CreateTableLike { table, source, if_not_exists } => {
+            let like = catalogue.get(&source.schema, &source.table);
+            let columns = like.map(|entry| entry.columns.clone()).unwrap_or_default();
+            create(connection, catalogue, table, *if_not_exists, columns)
+        }
+        SchemaEffect::AlterTable { table, operations, strict, moves } => {
+            if !operations.is_empty()
+                && let Some(entry) = catalogue.get(&table.schema, &table.table).cloned()
+            {
+                alter(connection, catalogue, entry, operations, *strict)?;
+            }
+            rename(connection, catalogue, moves)
+        }
+        SchemaEffect::RenameTables(moves) => rename(connection, catalogue, moves),
+        SchemaEffect::TruncateTable(table) => match catalogue.get(&table.schema, &table.table) {
+            Some(entry) if entry.made => table::empty(connection, &entry.name),
+            Some(_) | None => Ok(()),
+        },
+        SchemaEffect::DropTables(tables) => {
+            for table in tables {
+                if let Some(entry) = catalogue.get(&table.schema, &table.table).cloned() {
+                    remove(connection, catalogue, &entry)?;
+                }
+            }
+            Ok(())
+        }
+        SchemaEffect::DropDatabase(schema) => {
+            catalogue.of_schema(schema).iter().try_for_each(|entry| remove(connection, catalogue, entry))
+        }
+        SchemaEffect::TableEntered => Err(refused(change, Code::TableEnteredCapture)),
+        SchemaEffect::Unfollowed(why) => {
+            tracing::warn!(why = why.as_str(), kind = change.kind.name(), "a schema change is not followed");
+            Err(refused(change, Code::SchemaChangeNeedsCopy))
+        }
+    }
+}
+
+fn refused(change: &SchemaChange, code: Code) -> SinkError {
+    let halt = SinkError::halt(code, "schema change");
+    match change.tables.first() {
+        Some((schema, table)) => halt.of_table(schema, table),
+        None => halt,
+    }
+}
+
+/// A table of the source whose map has come: its entry, with the table here as the map has it.
+pub(super) fn see(
+    connection: &Connection,
+    catalogue: &mut Catalogue,
+    version: &TableVersion,
+    may_predate: bool,
+) -> Result<Entry, SinkError> {
+    let (columns, key) = shape_of(version);
+    let entry = match catalogue.get(version.schema(), version.table()) {
+        Some(entry) => entry.clone(),
+        None if may_predate => catalogue.add(connection, version.schema(), version.table())?,
+        // It was never created as far as we have seen, so it may have had rows before.
+        None => {
+            let halt = SinkError::halt(Code::HistoryIncomplete, "table");
+            return Err(halt.of_table(version.schema(), version.table()));
+        }
+    };
+    if !entry.known {
+        return remake(connection, catalogue, Entry { known: true, columns, key, ..entry });
+    }
+    if !entry.expects(&columns) {
+        return Err(entry.halt(Code::SchemaChangeNeedsCopy, "columns"));
+    }
+    if entry.columns == columns && entry.key == key {
+        return Ok(entry);
+    }
+    let after = Entry { columns, key, ..entry.clone() };
+    // An index came or went, and with it what tells rows apart; or a name changed its case.
+    if is_made_alike(&entry, &after) {
+        catalogue.save(connection, after.clone())?;
+        return Ok(after);
+    }
+    let sources: Vec<Source> =
+        entry.columns.iter().map(|column| Source::Column(column.name.clone(), Conversion::Same)).collect();
+    table::rebuild(connection, &entry, &after, &sources)?;
+    catalogue.save(connection, after.clone())?;
+    Ok(after)
+}
+
+/// Whether the table here is the same for both.
+fn is_made_alike(a: &Entry, b: &Entry) -> bool {
+    let columns = |entry: &Entry| {
+        held(&entry.columns)
+            .map(|(_, column)| (column.name.clone(), declaration(column.column_type())))
+            .collect::<Vec<_>>()
+    };
+    a.key == b.key && columns(a) == columns(b)
+}
+
+fn create(
+    connection: &Connection,
+    catalogue: &mut Catalogue,
+    name: &TableName,
+    if_not_exists: bool,
+    columns: Vec<Column>,
+) -> Result<(), SinkError> {
+    if let Some(entry) = catalogue.get(&name.schema, &name.table) {
+        // A table that is there cannot be created, so what we have is another one.
+        return if if_not_exists { Ok(()) } else { Err(entry.halt(Code::MirrorDiverged, "create")) };
+    }
+    let entry = catalogue.add(connection, &name.schema, &name.table)?;
+    remake(connection, catalogue, Entry { columns, ..entry }).map(|_| ())
+}
+
+/// Makes the table of an entry without rows anew.
+fn remake(connection: &Connection, catalogue: &mut Catalogue, mut entry: Entry) -> Result<Entry, SinkError> {
+    if entry.made {
+        if table::any_row(connection, &entry.name, "1")? {
+            return Err(entry.halt(Code::MirrorDiverged, "rows"));
+        }
+        table::drop(connection, &entry.name)?;
+        entry.made = false;
+    } else if entry.known || !entry.columns.is_empty() {
+        // The name may have been taken by somebody else meanwhile, but not by us: it is in the catalogue.
+        entry.name = own_name(connection, &entry)?;
+    }
+    if held(&entry.columns).next().is_some() || entry.known {
+        table::make(connection, &entry)?;
+        entry.made = true;
+    }
+    catalogue.save(connection, entry.clone())?;
+    Ok(entry)
+}
+
+/// The entry's name if nothing else has it.
+fn own_name(connection: &Connection, entry: &Entry) -> Result<String, SinkError> {
+    use rusqlite::OptionalExtension as _;
+    let taken = connection
+        .query_row("SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE", [&entry.name], |_| Ok(()))
+        .optional()
+        .map_err(|error| super::super::failure::failed(super::super::failure::Step::Read, error))?;
+    match taken {
+        None => Ok(entry.name.clone()),
+        Some(()) => free_name(connection, &entry.schema, &entry.table),
+    }
+}
+
+fn remove(connection: &Connection, catalogue: &mut Catalogue, entry: &Entry) -> Result<(), SinkError> {
+    if entry.made {
+        table::drop(connection, &entry.name)?;
+    }
+    catalogue.remove(connection, entry)
+}
+
+/// All moves at once, as their names say before and after the statement.
+fn rename(connection: &Connection, catalogue: &mut Catalogue, moves: &[TableMove]) -> Result<(), SinkError> {
+    let mut moved = Vec::new();
+    for TableMove { from, to } in moves {
+        let Some(mut entry) = catalogue.get(&from.schema, &from.table).cloned() else { continue };
+        let Some(to) = to else {
+            remove(connection, catalogue, &entry)?;
+            continue;
+        };
+        let aside = format!("capstan_move_{}", entry.id);
+        if entry.made {
+            table::rename(connection, &entry.name, &aside)?;
+        }
+        entry.name.clone_from(&aside);
+        // Names of the source cannot be empty, so nothing is there.
+        entry.schema.clear();
+        entry.table = aside;
+        catalogue.save(connection, entry.clone())?;
+        moved.push((entry, to));
+    }
+    for (mut entry, to) in moved {
+        if let Some(there) = catalogue.get(&to.schema, &to.table) {
+            return Err(there.halt(Code::MirrorDiverged, "rename"));
+        }
+        let name = free_name(connection, &to.schema, &to.table)?;
+        if entry.made {
+            table::rename(connection, &entry.name, &name)?;
+        }
+        entry.name = name;
+        entry.schema.clone_from(&to.schema);
+        entry.table.clone_from(&to.table);
+        catalogue.save(connection, entry)?;
+    }
+    Ok(())
+}
+
+fn alter(
+    connection: &Connection,
+    catalogue: &mut Catalogue,
+    entry: Entry,
+    operations: &[AlterOperation],
+    strict: bool,
+) -> Result<(), SinkError> {
+    let existing: Vec<ExistingColumn<'_>> = entry
+        .columns
+        .iter()
+        .map(|column| ExistingColumn {
+            name: &column.name,
+            column_type: column.column_type(),
+            charset: column.charset(),
+            nullable: column.nullable,
+        })
+        .collect();
+    let planned = match plan(&existing, operations, strict) {
+        Ok(planned) if no_zero_gets_a_number(connection, &entry, &planned)? => planned,
+        // What a change does to the rows of a table without any is known; what its columns are then, the
+        // next table map says.
+        Ok(_) | Err(_) if !entry.made || !table::any_row(connection, &entry.name, "1")? => {
+            return catalogue.save(connection, Entry { known: false, ..entry });
+        }
+        Ok(_) => return Err(entry.halt(Code::SchemaChangeNeedsCopy, "schema change")),
+        Err(why) => {
+            tracing::warn!(why = why.as_str(), "a schema change is not followed");
+            return Err(entry.halt(Code::SchemaChangeNeedsCopy, "schema change"));
+        }
+    };
+    let columns: Vec<Column> = planned.iter().map(|column| after(&entry, column)).collect();
+    let key = key_after(&entry, &planned);
+    let changed = Entry { columns, key, ..entry.clone() };
+    if !entry.known {
+        return remake(connection, catalogue, changed).map(|_| ());
+    }
+    if let Some(added) = nulls_added(&entry, &changed, &planned) {
+        for column in added {
+            let sql = format!(
+                "ALTER TABLE {} ADD COLUMN {}{}",
+                quoted(&entry.name),
+                quoted(&column.name),
+                declaration(column.column_type())
+            );
+            table::execute(connection, &sql)?;
+        }
+    } else {
+        let sources: Vec<Source> = planned.iter().map(|column| source(&entry, column)).collect();
+        table::rebuild(connection, &entry, &changed, &sources)?;
+    }
+    catalogue.save(connection, changed)
+}
+
+/// Whether no value that is there could be taken for "the next number" by an AUTO_INCREMENT that is new:
+/// one that was there before keeps zeros, but the log does not tell which it is.
+fn no_zero_gets_a_number(
+    connection: &Connection,
+    entry: &Entry,
+    planned: &[PlannedColumn],
+) -> Result<bool, SinkError> {
+    for column in planned {
+        if let PlannedValues::Column { index, numbers_zeros: true, .. } = &column.values
+            && entry.made
+            && let Some(before) = entry.columns.get(*index).filter(|column| !column.left_out)
+        {
+            let name = quoted(&before.name);
+            if table::any_row(connection, &entry.name, &format!("{name} IS NULL OR {name} = 0"))? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn after(entry: &Entry, planned: &PlannedColumn) -> Column {
+    let before = match &planned.values {
+        PlannedValues::Column { index, .. } => entry.columns.get(*index),
+        PlannedValues::Value(_) => None,
+    };
+    match (&planned.definition, before) {
+        (Some(definition), before) => Column::defined(definition, before),
+        (None, Some(before)) => before.renamed(&planned.name),
+        // A plan's columns come from somewhere.
+        (None, None) => Column::unknown(&planned.name),
+    }
+}
+
+/// The key under the names its columns have now; none if one of them is gone, until the next table map says.
+fn key_after(entry: &Entry, planned: &[PlannedColumn]) -> Vec<String> {
+    let renamed = |name: &String| {
+        let at = entry.columns.iter().position(|column| column.name == *name)?;
+        planned
+            .iter()
+            .find(|column| matches!(&column.values, PlannedValues::Column { index, .. } if *index == at))
+            .map(|column| column.name.clone())
+    };
+    entry.key.iter().map(renamed).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+/// The columns that are new, if all the change comes to here is columns of NULLs behind the others.
+fn nulls_added<'a>(entry: &Entry, changed: &'a Entry, planned: &[PlannedColumn]) -> Option<Vec<&'a Column>> {
+    let (kept, added) = changed.columns.split_at_checked(entry.columns.len())?;
+    let stays = |((index, column), (before, plan)): ((usize, &Column), (&Column, &PlannedColumn))| {
+        let from = PlannedValues::Column { index, conversion: Conversion::Same, numbers_zeros: false };
+        let numbered = PlannedValues::Column { index, conversion: Conversion::Same, numbers_zeros: true };
+        (plan.values == from || plan.values == numbered)
+            && column.name == before.name
+            && declaration(column.column_type()) == declaration(before.column_type())
+    };
+    let all_stay = kept.iter().enumerate().zip(entry.columns.iter().zip(planned)).all(stays);
+    let all_null = planned
+        .iter()
+        .skip(entry.columns.len())
+        .all(|column| column.values == PlannedValues::Value(RowValue::Null));
+    // A hidden column of a table without a key must not get in the way of a new name.
+    let hidden = table::Hidden::of(&entry.columns);
+    let free = added.iter().all(|column| {
+        !column.name.eq_ignore_ascii_case(&hidden.row) && !column.name.eq_ignore_ascii_case(&hidden.hash)
+    });
+    (all_stay && all_null && free && entry.key == changed.key)
+        .then(|| added.iter().filter(|column| !column.left_out).collect())
+}
+
+fn source(entry: &Entry, planned: &PlannedColumn) -> Source {
+    match &planned.values {
+        PlannedValues::Column { index, conversion, .. } => {
+            let name = entry.columns.get(*index).map_or_else(String::new, |column| column.name.clone());
+            Source::Column(name, *conversion)
+        }
+        PlannedValues::Value(value) => Source::Value(of_row_value(value)),
+    }
+}

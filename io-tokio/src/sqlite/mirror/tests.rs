@@ -1,0 +1,190 @@
+//! The mirror over captured files, against what the scripts leave behind.
+
+use std::path::Path;
+
+use capstan_core::{
+    deliver::{BatchLimits, BlockingSink as _, FailureClass},
+    halt::Code,
+};
+use rusqlite::{Connection, types::Value};
+
+use super::{catalogue::free_name, *};
+use crate::testkit::Kit;
+
+const UPSERTS: &[u8] = include_bytes!("../../../../tests/fixtures/cases/BL-53.binlog");
+const RENAMES: &[u8] = include_bytes!("../../../../tests/fixtures/cases/BL-43.binlog");
+const CREATE_SELECT: &[u8] = include_bytes!("../../../../tests/fixtures/cases/BL-27.binlog");
+
+fn open(path: &Path) -> Mirror {
+    Mirror::open(path, MirrorOptions::default()).unwrap()
+}
+
+/// Tables and their rows, as another program sees them.
+fn tables(path: &Path) -> Vec<(String, Vec<String>)> {
+    let connection = Connection::open(path).unwrap();
+    let names: Vec<String> = connection
+        .prepare("SELECT name FROM capstan_tables ORDER BY name")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    names.into_iter().map(|name| (name.clone(), rows(&connection, &name))).collect()
+}
+
+fn rows(connection: &Connection, name: &str) -> Vec<String> {
+    let mut statement = connection.prepare(&format!("SELECT * FROM \"{name}\"")).unwrap();
+    let columns: Vec<usize> = statement
+        .column_names()
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| !name.starts_with("capstan_"))
+        .map(|(index, _)| index)
+        .collect();
+    let shown = |value: Value| match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Integer(value) => value.to_string(),
+        Value::Real(value) => format!("{value:?}"),
+        Value::Text(text) => format!("'{text}'"),
+        Value::Blob(bytes) => format!("{bytes:02x?}"),
+    };
+    let mut rows: Vec<String> = statement
+        .query_map([], |row| {
+            Ok(columns.iter().map(|index| shown(row.get(*index).unwrap())).collect::<Vec<_>>().join(" "))
+        })
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    rows.sort();
+    rows
+}
+
+/// What is shown of one file after all of it.
+fn mirrored(file: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.db");
+    Kit::from_binlog(file).unwrap().run_blocking(&mut open(&path)).unwrap();
+    shown(&path)
+}
+
+fn shown(path: &Path) -> String {
+    let tables = tables(path);
+    tables.iter().map(|(name, rows)| format!("{name}: {}\n", rows.join(" | "))).collect()
+}
+
+const AFTER_UPSERTS: &str = "c04.t: 1 20 7 | 3 30 5 | 6 50 7\n";
+
+#[test]
+fn upserts_replace_and_moving_keys_come_out_the_same_however_they_are_cut() {
+    let kit = || Kit::from_binlog(UPSERTS).unwrap();
+    for (name, mut kit) in [
+        ("one transaction to a batch", kit()),
+        ("all in one", kit().batch(BatchLimits { max_transactions: 100, max_bytes: 1 << 20 })),
+        ("streamed", kit().stream_above(0)),
+        ("one broken off", kit().abort_once(3)),
+        ("the first broken off", kit().stream_above(0).abort_once(1)),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.db");
+        kit.run_blocking(&mut open(&path)).unwrap();
+        assert_eq!(shown(&path), AFTER_UPSERTS, "{name}");
+        // Again from what is stored: nothing comes twice.
+        kit.run_blocking(&mut open(&path)).unwrap();
+        assert_eq!(shown(&path), AFTER_UPSERTS, "{name}");
+    }
+}
+
+#[test]
+fn renames_swaps_and_created_copies_are_followed() {
+    assert_eq!(mirrored(CREATE_SELECT), "b27.c 2: 1 'a'\nb27.c1: 1 'a' | 2 'b'\nb27.src: 1 'a' | 2 'b'\n");
+    // The file drops its databases at its end.
+    assert_eq!(mirrored(RENAMES), "");
+}
+
+#[test]
+fn a_statement_that_touches_no_row_or_finds_its_key_halts_and_leaves_all_as_it_was() {
+    for spoil in [
+        "DELETE FROM \"c04.t\" WHERE id = 1",
+        "UPDATE \"c04.t\" SET id = 9 WHERE id = 1",
+        "INSERT INTO \"c04.t\" VALUES (3, 0, 0)",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.db");
+        let mut mirror = open(&path);
+        let mut kit = Kit::from_binlog(UPSERTS).unwrap();
+        kit.start(None).unwrap();
+        // The claim, the table, two rows.
+        for _ in 0..3 {
+            let mut state = kit.next_batch().unwrap();
+            let ack = mirror.apply(state.blocking()).unwrap();
+            kit.accept(state, ack).unwrap();
+        }
+        Connection::open(&path).unwrap().execute_batch(spoil).unwrap();
+        let (mut failed, mut before) = (None, String::new());
+        while let Some(mut state) = kit.next_batch() {
+            before = shown(&path);
+            match mirror.apply(state.blocking()) {
+                Ok(ack) => kit.accept(state, ack).unwrap(),
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        let error = failed.expect(spoil);
+        assert_eq!((error.code(), error.class()), (Code::MirrorDiverged, FailureClass::Permanent), "{spoil}");
+        assert_eq!(shown(&path), before, "{spoil}");
+    }
+}
+
+#[test]
+fn a_table_whose_creation_was_not_seen_is_no_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = |mirror: &mut Mirror| {
+        let mut kit = Kit::from_binlog(UPSERTS).unwrap();
+        kit.start(None).unwrap();
+        // The claim and the table.
+        for _ in 0..2 {
+            let mut state = kit.next_batch().unwrap();
+            let ack = mirror.apply(state.blocking()).unwrap();
+            kit.accept(state, ack).unwrap();
+        }
+    };
+    for (name, partial) in [("whole", false), ("partial", true)] {
+        let path = folder.path().join(name);
+        first(&mut open(&path));
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch("DROP TABLE \"c04.t\"; DELETE FROM capstan_tables")
+            .unwrap();
+        let mut options = MirrorOptions::default();
+        options.partial = partial;
+        drop(Mirror::open(&path, options).unwrap());
+        // It is remembered.
+        let done = Kit::from_binlog(UPSERTS).unwrap().run_blocking(&mut open(&path));
+        match done {
+            Ok(_) => assert_eq!((name, shown(&path).as_str()), ("partial", AFTER_UPSERTS)),
+            Err(error) => assert_eq!((name, error.code()), ("whole", Code::HistoryIncomplete)),
+        }
+    }
+}
+
+#[test]
+fn a_name_is_free_reads_back_and_is_nobodys() {
+    let folder = tempfile::tempdir().unwrap();
+    let mirror = open(&folder.path().join("m.db"));
+    let connection = mirror.database.connection();
+    connection.execute_batch("CREATE TABLE \"D.taken\" (x); CREATE VIEW \"d.seen\" AS SELECT 1").unwrap();
+    for (schema, table, name) in [
+        ("d", "t", "d.t"),
+        ("d", "taken", "d.taken~1"),
+        ("D", "SEEN", "D.SEEN~1"),
+        ("d.e", "t", "d_e.t~1"),
+        ("d", "e.t", "d.e_t~1"),
+        ("sqlite_x", "t", "_sqlite_x.t~1"),
+        ("Capstan_x", "t", "_Capstan_x.t~1"),
+        ("d", "q\"uote", "d.q\"uote"),
+    ] {
+        assert_eq!(free_name(connection, schema, table).unwrap(), name);
+    }
+}
