@@ -265,6 +265,7 @@ fn what_a_ddl_does_to_the_captured_tables() {
 }
 
 #[test]
+#[allow(clippy::wildcard_enum_match_arm, reason = "it shows whatever it is")]
 fn the_effect_on_what_is_captured() {
     use crate::sql::{AlterOperation, SchemaEffect, TableName};
     let effect = |text: &str, lower_case_table_names| {

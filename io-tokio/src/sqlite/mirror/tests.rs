@@ -157,8 +157,7 @@ fn a_table_whose_creation_was_not_seen_is_no_copy() {
             .unwrap()
             .execute_batch("DROP TABLE \"c04.t\"; DELETE FROM capstan_tables")
             .unwrap();
-        let mut options = MirrorOptions::default();
-        options.partial = partial;
+        let options = MirrorOptions { partial, ..MirrorOptions::default() };
         drop(Mirror::open(&path, options).unwrap());
         // It is remembered.
         let done = Kit::from_binlog(UPSERTS).unwrap().run_blocking(&mut open(&path));
