@@ -43,6 +43,22 @@ fn file() {
 }
 
 #[test]
+fn json() {
+    each("fuzz/corpus/json", 20, |bytes| {
+        bodies::json(bytes);
+        // Any one byte of a seed changed, or the seed cut there.
+        for at in 0..bytes.len() {
+            bodies::json(bytes.get(..at).unwrap());
+            for flip in [1, 0x80, 0xff] {
+                let mut changed = bytes.to_vec();
+                *changed.get_mut(at).unwrap() ^= flip;
+                bodies::json(&changed);
+            }
+        }
+    });
+}
+
+#[test]
 fn gtid_set() {
     each("fuzz/corpus/gtid_set", 2, bodies::gtid_set);
 }

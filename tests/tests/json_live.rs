@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use capstan_core::binlog::{EventType, FileReader};
 use capstan_core::value::Value;
 use capstan_core::value::json::Json;
 use capstan_mysql::{Server, Session};
@@ -99,6 +100,106 @@ fn documents_with_holes_have_the_servers_text() {
     assert_eq!(compare(&server, &mut session), 40);
 }
 
+/// Event 39: what a session logs as differences is the whole document again.
+#[test]
+fn partial_updates_have_the_servers_text() {
+    let server = Server::start().unwrap();
+    let mut session = server.connect().unwrap();
+    session
+        .query(
+            "CREATE DATABASE d;
+             CREATE TABLE d.t (id INT PRIMARY KEY, j JSON, other JSON, n JSON AS (j->'$.c') VIRTUAL,
+               s VARCHAR(99) AS (LEFT(j->>'$.a', 99)) STORED, KEY ((CAST(j->'$.list' AS UNSIGNED ARRAY))));
+             SET SESSION binlog_row_value_options = PARTIAL_JSON",
+        )
+        .unwrap();
+    let mut random = Random(0x00c0_ffee_0bad_f00d);
+    let rows = 30;
+    for id in 0..rows {
+        // Every third is large: wide offsets, and numbers of 32 bits in the entries.
+        let pad = if id % 3 == 0 { 70_000 } else { 60 };
+        session
+            .query(&format!(
+                "INSERT INTO d.t (id, j, other) VALUES ({id}, JSON_OBJECT('a', REPEAT('a', 40), 'b', REPEAT('b', {pad}),
+                   'c', JSON_ARRAY(1, 70000, 'three', NULL, JSON_OBJECT('k', REPEAT('v', 30), 'deep', JSON_ARRAY())),
+                   'd', 1, 'list', JSON_ARRAY(1, 2, 3), '\u{e9} \"q\"', 5), JSON_ARRAY(1, REPEAT('o', 30)))"
+            ))
+            .unwrap();
+    }
+    let paths = [
+        "$.a",
+        "$.c",
+        "$.c[0]",
+        "$.c[2]",
+        "$.c[4].k",
+        "$.c[4].deep[0]",
+        "$.c[4].deep[last]",
+        "$.c[last]",
+        "$.c[last-1]",
+        "$.c[99]",
+        "$.d",
+        "$.d[0]",
+        "$.d[3]",
+        "$.list[1]",
+        "$.\u{e9}",
+        "$.new",
+        "$.c[4].new.er",
+        "$.\"\u{e9} \\\"q\\\"\"",
+        "$.\"\"",
+        "$.\"1\"",
+    ];
+    let values = [
+        "''",
+        "'zz'",
+        "NULL",
+        "TRUE",
+        "7",
+        "-70000",
+        "1.25",
+        "1e200",
+        "REPEAT('y', 300)",
+        "18446744073709551615",
+        "JSON_ARRAY(1, JSON_OBJECT('x', 1.5))",
+        "JSON_OBJECT()",
+        "CAST('-12:34:56.789' AS TIME(3))",
+        "TIMESTAMP'2024-02-29 23:59:59.5'",
+        "CAST('2024-02-29' AS DATE)",
+        "x'DEADBEEF'",
+        "CAST(2024 AS YEAR)",
+    ];
+    for _ in 0..500 {
+        let mut change = String::from("j");
+        for _ in 0..=random.below(3) {
+            let path = paths[random.below(paths.len())].replace('\\', "\\\\").replace('\'', "''");
+            let value = values[random.below(values.len())];
+            change = match random.below(5) {
+                // The list has an index over numbers.
+                _ if path.contains("list") => format!("JSON_SET({change}, '{path}', {})", random.below(9)),
+                0 => format!("JSON_REMOVE({change}, '{path}')"),
+                1 => format!("JSON_REPLACE({change}, '{path}', {value})"),
+                _ => format!("JSON_SET({change}, '{path}', {value})"),
+            };
+        }
+        let other = ["", ", other = JSON_SET(other, '$[0]', 2)", ", other = NULL", ", other = '[1, 2]'"];
+        let other = other[random.below(9).min(3)];
+        let (from, to) = (random.below(rows), random.below(3));
+        session
+            .query(&format!("UPDATE d.t SET j = {change}{other} WHERE id BETWEEN {from} AND {}", from + to))
+            .unwrap_or_else(|error| panic!("{change}: {error}"));
+    }
+    let mut partial = 0;
+    for path in server.binlogs().unwrap() {
+        let mut reader = FileReader::new(1 << 30);
+        reader.feed(&std::fs::read(path).unwrap());
+        while let Some((_, event)) = reader.next_event().unwrap() {
+            partial += usize::from(event.header.event_type == EventType::PartialUpdateRows);
+        }
+    }
+    assert!(partial > 100, "partial updates: {partial}");
+    // Its text is the server's, and so is that of each row before each change.
+    assert_eq!(compare(&server, &mut session), rows);
+}
+
 #[test]
 fn thousands_of_random_documents_have_the_servers_text() {
     let server = Server::start().unwrap();
@@ -124,8 +225,19 @@ fn thousands_of_random_documents_have_the_servers_text() {
 /// Compares the last image of every row with what `SELECT` shows, and tells how many there were.
 fn compare(server: &Server, session: &mut Session) -> usize {
     let mut documents: BTreeMap<i64, Vec<u8>> = BTreeMap::new();
+    let text = |document: &[u8]| {
+        let mut text = String::new();
+        Json::new(document).write_text(&mut text).unwrap();
+        text
+    };
     for path in server.binlogs().unwrap() {
         each_change(&path, |change| {
+            // What the server says was there is what the changes so far came to.
+            if let Some(row) = change.before()
+                && let (Value::Int(id), Value::Json(before)) = (row.get(0).unwrap(), row.get(1).unwrap())
+            {
+                assert_eq!(text(before.as_bytes()), text(&documents[&id]));
+            }
             let Some(row) = change.after().filter(|row| row.table().table() == "t") else { return };
             let (Value::Int(id), Value::Json(document)) = (row.get(0).unwrap(), row.get(1).unwrap()) else {
                 panic!("an id and a document")

@@ -222,7 +222,8 @@ impl Timestamp {
         let date = if self.is_zero() {
             Date { year: 0, month: 0, day: 0 }
         } else {
-            civil_from_days(self.seconds / 86_400)
+            let (year, month, day) = civil_from_days(u64::from(self.seconds / 86_400));
+            Date { year: u16::try_from(year).unwrap_or(0), month, day }
         };
         let time = self.seconds % 86_400;
         let part = |n: u32| u8::try_from(n).unwrap_or(0);
@@ -349,20 +350,19 @@ fn big_endian(bytes: &[u8], width: u8) -> Option<u32> {
     }
 }
 
-/// The proleptic Gregorian day of a day number since 1970-01-01 (H. Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms", `civil_from_days`, without the part for days before 1970).
-fn civil_from_days(days: u32) -> Date {
-    let z = days + 719_468;
-    let era = z / 146_097;
-    let day_of_era = z % 146_097;
+/// Year, month and day of a day number since 1970-01-01, in the proleptic Gregorian calendar (H. Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`, without the part for days before 1970).
+/// Nothing overflows: a 64-bit number of seconds holds fewer than 2^48 days.
+pub(crate) fn civil_from_days(days: u64) -> (u64, u8, u8) {
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u32::from(month <= 2);
-    let part = |n: u32| u8::try_from(n).unwrap_or(0);
-    Date { year: u16::try_from(year).unwrap_or(0), month: part(month), day: part(day) }
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    (year, u8::try_from(month).unwrap_or(0), u8::try_from(day).unwrap_or(0))
 }
 
 fn write_fraction(f: &mut fmt::Formatter<'_>, micros: u32, fsp: u8) -> fmt::Result {

@@ -262,6 +262,20 @@ impl<'a> JsonValue<'a> {
         text::write(out, self)
     }
 
+    /// How many bytes a walk over all of it may visit: in a server's document no two values share any.
+    pub(crate) const fn visited_max(self) -> usize {
+        match self {
+            Self::Array(JsonArray(container)) | Self::Object(JsonObject(container)) => container.bytes.len(),
+            Self::String(text) => text.len(),
+            Self::Opaque(opaque) => opaque.bytes().len(),
+            Self::Null
+            | Self::Boolean(_)
+            | Self::Integer(_)
+            | Self::UnsignedInteger(_)
+            | Self::Double(_) => 0,
+        }
+    }
+
     /// Reads a value of type `kind` at the start of `bytes`, inside `depth` containers.
     fn parse(kind: u8, bytes: &'a [u8], depth: u8) -> Result<Self, JsonError> {
         let mut r = Reader::new(bytes);
@@ -325,6 +339,19 @@ impl<'a> JsonArray<'a> {
         (0..self.len()).map(move |at| self.element(at))
     }
 
+    /// The element `at`; `None` behind the last.
+    ///
+    /// # Errors
+    /// What was wrong with it.
+    pub fn get(self, at: usize) -> Result<Option<JsonValue<'a>>, JsonError> {
+        if at < self.len() { self.element(at).map(Some) } else { Ok(None) }
+    }
+
+    #[cfg(feature = "serde")]
+    pub(crate) const fn head_bytes(self) -> usize {
+        self.0.header
+    }
+
     fn element(self, at: usize) -> Result<JsonValue<'a>, JsonError> {
         self.0.value(at)
     }
@@ -355,7 +382,23 @@ impl<'a> JsonObject<'a> {
 
     /// The members in stored order, each as it is reached.
     pub fn iter(self) -> impl Iterator<Item = Result<(&'a str, JsonValue<'a>), JsonError>> + use<'a> {
-        (0..self.len()).map(move |at| Ok((utf8(self.0.key(at)?)?, self.0.value(at)?)))
+        (0..self.len()).map_while(move |at| self.member(at).transpose())
+    }
+
+    /// The member `at`, in stored order; `None` behind the last.
+    ///
+    /// # Errors
+    /// What was wrong with its key or value.
+    pub fn member(self, at: usize) -> Result<Option<(&'a str, JsonValue<'a>)>, JsonError> {
+        if at >= self.len() {
+            return Ok(None);
+        }
+        Ok(Some((utf8(self.0.key(at)?)?, self.0.value(at)?)))
+    }
+
+    #[cfg(feature = "serde")]
+    pub(crate) const fn head_bytes(self) -> usize {
+        self.0.header
     }
 
     /// The member `key`, by binary search as the server does it.

@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use crate::time::SourceTime;
-use crate::value::{Date, DateTime, Time};
+use crate::value::{Date, DateTime, Time, civil_from_days};
 
 /// Appends `YYYY-MM-DD`.
 pub(crate) fn date(out: &mut String, date: Date) {
@@ -81,21 +81,6 @@ fn padded(out: &mut String, value: u64, width: usize) {
         out.push('0');
     }
     out.push_str(digits);
-}
-
-/// The Gregorian day of a day number since 1970-01-01 (H. Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms", `civil_from_days`, for days from 1970 on). Nothing overflows: a 64-bit number of
-/// microseconds holds fewer than 2^28 days.
-fn civil_from_days(days: u64) -> (u64, u8, u8) {
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    (year, u8::try_from(month).unwrap_or(0), u8::try_from(day).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -26,20 +26,8 @@ struct Budget {
 }
 
 impl Budget {
-    fn of(root: JsonValue<'_>) -> Self {
-        Self {
-            left: match root {
-                JsonValue::Array(array) => array.0.bytes.len(),
-                JsonValue::Object(object) => object.0.bytes.len(),
-                JsonValue::String(text) => text.len(),
-                JsonValue::Opaque(opaque) => opaque.bytes().len(),
-                JsonValue::Null
-                | JsonValue::Boolean(_)
-                | JsonValue::Integer(_)
-                | JsonValue::UnsignedInteger(_)
-                | JsonValue::Double(_) => 0,
-            },
-        }
+    const fn of(root: JsonValue<'_>) -> Self {
+        Self { left: root.visited_max() }
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), JsonError> {
