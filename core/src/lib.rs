@@ -19,6 +19,8 @@ pub mod gtid;
 pub mod halt;
 pub mod link;
 pub mod probe;
+#[cfg(feature = "serde")]
+pub mod read;
 pub mod replica;
 pub mod sql;
 pub mod text;

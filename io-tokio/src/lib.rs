@@ -40,6 +40,34 @@
 //! # }
 //! ```
 //!
+//! # Rows into your own types
+//!
+//! Columns by name, found once; NULL is `None`; a JSON column is read in place. [`read`] has the table of what
+//! becomes what.
+//!
+//! ```
+//! use capstan::read::{ReadError, RowReader};
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Order {
+//!     id: u64,
+//!     total: String, // DECIMAL is text, with its full scale
+//!     note: Option<String>,
+//!     items: Vec<Item>, // JSON
+//! }
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Item {
+//!     sku: String,
+//!     count: u32,
+//! }
+//!
+//! /// What a sink does with a change. It keeps `reader`, which remembers where the columns are.
+//! fn order(reader: &mut RowReader, change: &capstan::Change<'_>) -> Result<Option<Order>, ReadError> {
+//!     change.after.map(|row| reader.read(row)).transpose()
+//! }
+//! ```
+//!
 //! # What there is
 //!
 //! - [`Replica`] puts one together and runs it; [`Handle`] watches and steers it from anywhere.
@@ -69,6 +97,7 @@
 //! | `jsonl` | yes | JSON lines |
 //! | `sqlite` | yes | the ledger and the SQLite checkpoint, with SQLite compiled in |
 //! | `checkpoint-file` | yes | the file checkpoint |
+//! | `serde` | yes | [`read`]: rows and JSON documents into types of your own; no dependency |
 //! | `testkit` | no | `testkit`: batches for unit tests of a sink |
 //! | `fault-points` | no | places where a test can end the process; never in a product build |
 //!
@@ -95,6 +124,8 @@ pub mod testkit;
 pub mod tls;
 
 pub use capstan_core as core;
+#[cfg(feature = "serde")]
+pub use capstan_core::read;
 pub use capstan_core::{
     config::{Limits, Start, Until},
     deliver::{

@@ -268,11 +268,9 @@ impl<'a> JsonValue<'a> {
             Self::Array(JsonArray(container)) | Self::Object(JsonObject(container)) => container.bytes.len(),
             Self::String(text) => text.len(),
             Self::Opaque(opaque) => opaque.bytes().len(),
-            Self::Null
-            | Self::Boolean(_)
-            | Self::Integer(_)
-            | Self::UnsignedInteger(_)
-            | Self::Double(_) => 0,
+            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::UnsignedInteger(_) | Self::Double(_) => {
+                0
+            }
         }
     }
 
