@@ -8,6 +8,8 @@
 pub struct Choices {
     tape: Vec<u32>,
     at: usize,
+    /// What a fuzzer chose, last byte first.
+    bytes: Vec<u8>,
     /// `None`: past the end of the tape everything is 0.
     random: Option<u64>,
 }
@@ -16,19 +18,19 @@ impl Choices {
     /// Choices from a seed, recorded.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
-        Self { tape: Vec::new(), at: 0, random: Some(seed ^ 0x5851_f42d_4c95_7f2d) }
+        Self { tape: Vec::new(), at: 0, bytes: Vec::new(), random: Some(seed ^ 0x5851_f42d_4c95_7f2d) }
     }
 
     /// Choices from a tape.
     #[must_use]
     pub const fn replay(tape: Vec<u32>) -> Self {
-        Self { tape, at: 0, random: None }
+        Self { tape, at: 0, bytes: Vec::new(), random: None }
     }
 
-    /// Choices from the bytes of a fuzzer.
+    /// Choices from the bytes of a fuzzer, recorded: as many bytes for each as its bound needs.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        Self::replay(bytes.iter().map(|byte| u32::from(*byte)).collect())
+        Self { bytes: bytes.iter().rev().copied().collect(), ..Self::replay(Vec::new()) }
     }
 
     /// A number below `n`; 0 is quiet.
@@ -43,10 +45,21 @@ impl Choices {
                 self.tape.push(drawn);
                 drawn
             }
-            (None, None) => 0,
+            (None, None) if self.bytes.is_empty() => 0,
+            (None, None) => {
+                let drawn = self.byte_choice(n);
+                self.tape.push(drawn);
+                drawn
+            }
         };
         self.at += 1;
         drawn
+    }
+
+    /// From as many bytes as `n` needs.
+    fn byte_choice(&mut self, n: u32) -> u32 {
+        let width = 4 - (n - 1).leading_zeros() / 8;
+        (0..width).fold(0, |drawn, at| drawn | u32::from(self.bytes.pop().unwrap_or(0)) << (8 * at)) % n
     }
 
     /// Whether something happens that happens `numerator` times in `of`; quiet is no.
@@ -138,6 +151,16 @@ mod tests {
         let mut again = Choices::replay(from_hex(&text).unwrap());
         assert_eq!((1..100).map(|n| again.below(n * 1000)).collect::<Vec<_>>(), drawn);
         assert_eq!((again.below(100), again.chance(99, 100), again.pick(&[1, 2])), (0, false, 1));
+    }
+
+    #[test]
+    fn bytes_are_choices_of_their_bounds_width() {
+        let mut choices = Choices::of_bytes(&[3, 0xff, 2, 1, 0x40, 0x42, 0x0f, 9]);
+        let bounds = [4, 256, 1, 257, 2_000_000, 5, 5];
+        let drawn = bounds.map(|n| choices.below(n));
+        assert_eq!(drawn, [3, 255, 0, 1, 1_000_000, 4, 0]);
+        let mut again = Choices::replay(choices.tape().to_vec());
+        assert_eq!(bounds.map(|n| again.below(n)), drawn);
     }
 
     #[test]

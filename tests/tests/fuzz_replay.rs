@@ -1,6 +1,12 @@
 //! The fuzz targets' checks over their corpora, saved crashes and every captured file, without libFuzzer.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::{fs, path::Path};
 
@@ -61,4 +67,29 @@ fn json() {
 #[test]
 fn gtid_set() {
     each("fuzz/corpus/gtid_set", 2, bodies::gtid_set);
+}
+
+#[test]
+fn event() {
+    each("fuzz/corpus/event", 20, bodies::event::check);
+}
+
+#[test]
+fn handshake() {
+    each("fuzz/corpus/handshake", 10, bodies::handshake::check);
+}
+
+#[test]
+fn payload() {
+    each("fuzz/corpus/payload", 4, bodies::payload::check);
+}
+
+#[test]
+fn trace() {
+    each("fuzz/corpus/trace", 4, bodies::trace::check);
+}
+
+#[test]
+fn world() {
+    each("fuzz/corpus/world", 8, bodies::world::check);
 }
