@@ -82,8 +82,12 @@ fn main() -> ExitCode {
     loop {
         let mut rewritten: BTreeMap<&str, Rewritten> = BTreeMap::new();
         for (file, text) in &originals {
-            let here = mutants.iter().enumerate().filter(|(id, mutant)| mutant.file == *file && !unviable.contains(id));
-            let done = rewrite::file(text, here, |name| keep_const.contains(&(file.clone(), name.to_string())));
+            let here = mutants
+                .iter()
+                .enumerate()
+                .filter(|(id, mutant)| mutant.file == *file && !unviable.contains(id));
+            let done =
+                rewrite::file(text, here, |name| keep_const.contains(&(file.clone(), name.to_string())));
             if fs::read_to_string(tree.join(file)).ok().as_ref() != Some(&done.text) {
                 fs::write(tree.join(file), &done.text).expect("written");
             }
@@ -91,7 +95,8 @@ fn main() -> ExitCode {
         }
         let errors = check(tree);
         if errors.is_empty() {
-            let switched: BTreeSet<usize> = rewritten.values().flat_map(|done| done.ids.iter().map(|(id, _)| *id)).collect();
+            let switched: BTreeSet<usize> =
+                rewritten.values().flat_map(|done| done.ids.iter().map(|(id, _)| *id)).collect();
             for (id, mutant) in mutants.iter().enumerate() {
                 let id = if switched.contains(&id) { (id + 1).to_string() } else { "-".to_string() };
                 println!("{id}\t{}", mutant.name);
@@ -116,13 +121,21 @@ fn main() -> ExitCode {
             } else if error.wants_const {
                 // A constant calls it, or a function that stayed constant does.
                 for name in &error.names {
-                    let homes: Vec<String> =
-                        originals.iter().filter(|(_, text)| text.contains(&format!("const fn {name}"))).map(|(f, _)| f.clone()).collect();
+                    let homes: Vec<String> = originals
+                        .iter()
+                        .filter(|(_, text)| text.contains(&format!("const fn {name}")))
+                        .map(|(f, _)| f.clone())
+                        .collect();
                     keep_const.extend(homes.into_iter().map(|file| (file, name.clone())));
                 }
             }
         }
-        eprintln!("{} errors, {} left out, {} functions stay constant", errors.len(), unviable.len(), keep_const.len());
+        eprintln!(
+            "{} errors, {} left out, {} functions stay constant",
+            errors.len(),
+            unviable.len(),
+            keep_const.len()
+        );
         if unviable.len() + keep_const.len() == before {
             eprintln!("it does not compile, and not for a mutant: {:?}", errors.first());
             return ExitCode::FAILURE;
@@ -135,7 +148,8 @@ fn sources(folder: &Path, each: &mut impl FnMut(&Path)) {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             sources(&path, each);
-        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("src/lib.rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("src/lib.rs")
+        {
             each(&path);
         }
     }
@@ -155,7 +169,17 @@ struct Error {
 /// The errors of the compiler.
 fn check(tree: &Path) -> Vec<Error> {
     let out = Command::new("cargo")
-        .args(["check", "-q", "-p", "capstan-core", "--lib", "--profile", "mutants", "--message-format", "json"])
+        .args([
+            "check",
+            "-q",
+            "-p",
+            "capstan-core",
+            "--lib",
+            "--profile",
+            "mutants",
+            "--message-format",
+            "json",
+        ])
         .current_dir(tree)
         .output()
         .expect("cargo");
@@ -167,14 +191,18 @@ fn check(tree: &Path) -> Vec<Error> {
             continue;
         }
         let text = message["message"].as_str().unwrap_or_default().to_string();
-        for span in message["spans"].as_array().into_iter().flatten().filter(|span| span["is_primary"] == true) {
+        for span in
+            message["spans"].as_array().into_iter().flatten().filter(|span| span["is_primary"] == true)
+        {
             // Inside a macro of ours or of others: where it was called.
             let mut span = span;
             while span["expansion"]["span"].is_object() {
                 span = &span["expansion"]["span"];
             }
             let names = text.split('`').skip(1).step_by(2);
-            let names = names.filter_map(|name| name.rsplit("::").next()).map(|name| name.trim_end_matches("()").to_string());
+            let names = names
+                .filter_map(|name| name.rsplit("::").next())
+                .map(|name| name.trim_end_matches("()").to_string());
             errors.push(Error {
                 file: span["file_name"].as_str().unwrap_or_default().to_string(),
                 at: span["byte_start"].as_u64().unwrap_or_default() as usize,

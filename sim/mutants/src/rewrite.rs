@@ -29,7 +29,8 @@ pub fn file<'m>(
     mutants: impl Iterator<Item = (usize, &'m Mutant)>,
     stays_const: impl Fn(&str) -> bool,
 ) -> Rewritten {
-    let lines: Vec<usize> = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let lines: Vec<usize> =
+        std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
     let mut by_place: BTreeMap<(usize, usize), Vec<(usize, &Mutant)>> = BTreeMap::new();
     let offset = |place: Place| {
         let line = lines[place.line - 1];
@@ -40,7 +41,14 @@ pub fn file<'m>(
         by_place.entry((offset(mutant.span.start), offset(mutant.span.end))).or_default().push((id, mutant));
     }
     let parsed = syn::parse_file(source).expect("a source that compiles");
-    let mut walk = Walk { source, lines: &lines, by_place, edits: Vec::new(), stays_const: BTreeSet::new(), in_const: false };
+    let mut walk = Walk {
+        source,
+        lines: &lines,
+        by_place,
+        edits: Vec::new(),
+        stays_const: BTreeSet::new(),
+        in_const: false,
+    };
     walk.stays_const = const_functions(source).filter(|name| stays_const(name)).map(str::to_string).collect();
     walk.visit_file(&parsed);
     apply(source, walk.edits)
@@ -88,7 +96,11 @@ impl<'s> Walk<'s> {
 
     /// The mutants of exactly this text.
     fn take(&mut self, range: &Range<usize>) -> Vec<(usize, &'s Mutant)> {
-        if self.in_const { Vec::new() } else { self.by_place.remove(&(range.start, range.end)).unwrap_or_default() }
+        if self.in_const {
+            Vec::new()
+        } else {
+            self.by_place.remove(&(range.start, range.end)).unwrap_or_default()
+        }
     }
 
     /// `(if on(1) { mutant } else … { expression })`.
@@ -106,8 +118,20 @@ impl<'s> Walk<'s> {
         text += "{ ";
         let length = whole.len() as isize;
         let closes = ids.iter().map(|(id, _)| *id).collect();
-        self.edits.push(Edit { range: whole.start..whole.start, rank: -length, text, ids, ..Edit::default() });
-        self.edits.push(Edit { range: whole.end..whole.end, rank: length, text: " })".into(), closes, ..Edit::default() });
+        self.edits.push(Edit {
+            range: whole.start..whole.start,
+            rank: -length,
+            text,
+            ids,
+            ..Edit::default()
+        });
+        self.edits.push(Edit {
+            range: whole.end..whole.end,
+            rank: length,
+            text: " })".into(),
+            closes,
+            ..Edit::default()
+        });
     }
 
     /// The text of `whole` with `part` replaced.
@@ -136,7 +160,13 @@ impl<'s> Walk<'s> {
                     .replace("alloc::alloc::", "alloc::");
                 let head = format!(" if crate::mutant_is_on({}) {{ return ", id + 1);
                 let ids = vec![(id, head.len() - 7..head.len() + value.len())];
-                self.edits.push(Edit { range: open..open, rank: 0, text: format!("{head}{value}; }}"), ids, ..Edit::default() });
+                self.edits.push(Edit {
+                    range: open..open,
+                    rank: 0,
+                    text: format!("{head}{value}; }}"),
+                    ids,
+                    ..Edit::default()
+                });
             }
         }
         outer
@@ -188,8 +218,10 @@ impl<'ast> Visit<'ast> for Walk<'_> {
         let operator = self.range(expression.op.span());
         if !holds_let(&expression.left) && !holds_let(&expression.right) {
             let mutants = self.take(&operator);
-            let mutants =
-                mutants.iter().map(|(id, mutant)| (*id, self.with(&whole, &operator, &mutant.replacement))).collect();
+            let mutants = mutants
+                .iter()
+                .map(|(id, mutant)| (*id, self.with(&whole, &operator, &mutant.replacement)))
+                .collect();
             self.switch(&whole, mutants);
         }
         visit::visit_expr_binary(self, expression);
@@ -199,7 +231,10 @@ impl<'ast> Visit<'ast> for Walk<'_> {
         let whole = self.range(expression.span());
         let operator = self.range(expression.op.span());
         let mutants = self.take(&operator);
-        let mutants = mutants.iter().map(|(id, mutant)| (*id, self.with(&whole, &operator, &mutant.replacement))).collect();
+        let mutants = mutants
+            .iter()
+            .map(|(id, mutant)| (*id, self.with(&whole, &operator, &mutant.replacement)))
+            .collect();
         self.switch(&whole, mutants);
         visit::visit_expr_unary(self, expression);
     }
@@ -217,7 +252,8 @@ impl<'ast> Visit<'ast> for Walk<'_> {
                 let range = self.range(guard.span());
                 let mutants = self.take(&range);
                 if !holds_let(guard) {
-                    let mutants = mutants.iter().map(|(id, mutant)| (*id, mutant.replacement.clone())).collect();
+                    let mutants =
+                        mutants.iter().map(|(id, mutant)| (*id, mutant.replacement.clone())).collect();
                     self.switch(&range, mutants);
                 }
             }
