@@ -181,7 +181,7 @@ pub fn differences(source: &Rows, mirror: &Rows) -> Vec<String> {
     for name in names {
         let (here, there) = (source.get(name).unwrap_or(&none), mirror.get(name).unwrap_or(&none));
         if here != there {
-            let first = here.iter().zip(there).find(|(a, b)| a != b);
+            let first = here.iter().zip(there).find(|(a, b)| a != b).map(|(a, b)| first_of(a, b));
             let only = |a: &[String], b: &[String]| a.iter().filter(|row| !b.contains(row)).count();
             found.push(format!(
                 "{name}: {} rows at the source ({} not here), {} here ({} not there); first: {first:?}",
@@ -193,6 +193,16 @@ pub fn differences(source: &Rows, mirror: &Rows) -> Vec<String> {
         }
     }
     found
+}
+
+/// The first value of two rows that differs, cut where it is long.
+fn first_of(a: &str, b: &str) -> String {
+    let cut = |text: &str| text.chars().take(60).collect::<String>();
+    let pair = a.split(',').zip(b.split(',')).enumerate().find(|(_, (a, b))| a != b);
+    pair.map_or_else(
+        || "a value is missing".to_owned(),
+        |(index, (a, b))| format!("value {index}: {} and here {}", cut(a), cut(b)),
+    )
 }
 
 /// Fails unless both are equal.

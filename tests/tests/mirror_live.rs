@@ -86,7 +86,12 @@ fn every_script_of_the_cases_leaves_the_same_tables() {
         // What is before a session makes its own kind of log is a case of its own.
         let whole = text.split("SET SESSION binlog_row_image=MINIMAL").next().unwrap();
         for (database, text) in [(format!("{database}_begin"), whole), (database, text.as_str())] {
-            server.sql(&format!("CREATE DATABASE {database}; USE {database}; {text}")).unwrap();
+            let mut session = server.connect().unwrap();
+            session.sql(&format!("CREATE DATABASE {database}; USE {database}")).unwrap();
+            for statement in text.split(";\n") {
+                // Some are there to be refused.
+                let _ = session.sql(statement);
+            }
             match (sync(&server, &path), HALTING.iter().find(|(halting, _)| *halting == name)) {
                 (Ok(_), _) => assert_equal(&server, &database, &path),
                 (Err(halt), Some((_, codes))) if codes.contains(&halt.code) => {
@@ -237,11 +242,11 @@ fn touch(session: &mut capstan_mysql::Session, table: &str) {
 /// Statements before which the mirror stops. `t` holds rows.
 const UNFOLLOWED: &[&str] = &[
     "ALTER TABLE t ADD z INT NOT NULL",
-    "ALTER TABLE t ADD z VARCHAR(40) DEFAULT (UUID())",
+    "ALTER TABLE t ADD z VARCHAR(40) DEFAULT (CONCAT('a', 'b'))",
     "ALTER TABLE t ADD z DATETIME DEFAULT CURRENT_TIMESTAMP",
     "ALTER TABLE t ADD z TIMESTAMP NULL DEFAULT '2024-01-01 00:00:00'",
-    "ALTER TABLE t ADD z INT AS (n + 1) VIRTUAL",
-    "ALTER TABLE t ADD z INT AS (n + 1) STORED",
+    "ALTER TABLE t ADD z INT AS (id + 1) VIRTUAL",
+    "ALTER TABLE t ADD z INT AS (id + 1) STORED",
     "ALTER TABLE t ADD z INT AUTO_INCREMENT UNIQUE",
     "ALTER TABLE t ADD z DECIMAL(5,2) DEFAULT 1.005",
     "ALTER TABLE t ADD z INT DEFAULT 1.5",

@@ -93,13 +93,15 @@ pub(super) fn of_row_value(value: &RowValue) -> rusqlite::types::Value {
     }
 }
 
-/// The type a column is declared with: an affinity that changes no value of it. Nothing at all where a
-/// number could be read out of its text.
+/// The type a column is declared with: an affinity that changes no value of it, or none.
 pub(super) const fn declaration(column_type: Option<&DeclaredType>) -> &'static str {
     match column_type {
         Some(
             DeclaredType::Integer { bytes: 8, unsigned: true }
             | DeclaredType::Bit { bits: 64.. }
+            // With the affinity REAL, -0 would become 0.
+            | DeclaredType::Float { .. }
+            | DeclaredType::Double { .. }
             | DeclaredType::Decimal { .. }
             | DeclaredType::Date
             | DeclaredType::Time { .. }
@@ -108,7 +110,6 @@ pub(super) const fn declaration(column_type: Option<&DeclaredType>) -> &'static 
         )
         | None => "",
         Some(DeclaredType::Integer { .. } | DeclaredType::Bit { .. } | DeclaredType::Year) => " INTEGER",
-        Some(DeclaredType::Float { .. } | DeclaredType::Double { .. }) => " REAL",
         Some(
             DeclaredType::Char { .. }
             | DeclaredType::Varchar { .. }
@@ -144,8 +145,8 @@ impl RowHash {
         let (tag, number, bytes): (u8, [u8; 8], &[u8]) = match cell {
             ValueRef::Null => return,
             ValueRef::Integer(value) => (1, value.to_le_bytes(), &[]),
-            // 0 and -0 are equal in SQLite.
-            ValueRef::Real(value) => (2, (value + 0.0).to_bits().to_le_bytes(), &[]),
+            // 0 and -0 are equal in SQLite, and not here.
+            ValueRef::Real(value) => (2, value.to_bits().to_le_bytes(), &[]),
             ValueRef::Text(text) => (3, (text.len() as u64).to_le_bytes(), text),
             ValueRef::Blob(bytes) => (4, (bytes.len() as u64).to_le_bytes(), bytes),
         };
