@@ -112,6 +112,7 @@ impl Replica {
             batch: BatchLimits::default(),
             store: None,
             recorder: Arc::new(NoRecorder),
+            seed: None,
         }
     }
 
@@ -245,6 +246,7 @@ pub struct Builder {
     batch: BatchLimits,
     store: Option<StoreSetting>,
     recorder: Arc<dyn Recorder>,
+    seed: Option<[u8; 32]>,
 }
 
 impl fmt::Debug for Builder {
@@ -365,6 +367,13 @@ impl Builder {
         self
     }
 
+    /// What jitter, and the padding of an encrypted password, are drawn from; the system's random numbers, if
+    /// not said. For simulated worlds alone, where a run is repeated by its seed.
+    pub const fn seed(mut self, seed: [u8; 32]) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     /// Checks the settings. Nothing is dialled, and no target touched.
     ///
     /// # Errors
@@ -403,7 +412,7 @@ impl Builder {
             batch: self.batch,
             store: self.store,
             recorder: self.recorder,
-            seed,
+            seed: self.seed.unwrap_or(seed),
             handle,
             commands,
         })

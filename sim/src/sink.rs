@@ -204,7 +204,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().expect("one thread")
 }
 
-fn hash_change(hash: &mut Hash, change: &Change<'_>) -> Result<(), SinkError> {
+/// Adds a change as a sink was handed it.
+///
+/// # Errors
+/// A value that cannot be decoded.
+pub fn hash_change(hash: &mut Hash, change: &Change<'_>) -> Result<(), SinkError> {
     let op = match change.op {
         Op::Insert => tag::INSERT,
         Op::Update => tag::UPDATE,
@@ -244,6 +248,7 @@ fn hash_value(hash: &mut Hash, value: Value<'_>) {
     }
 }
 
-fn hash_schema_change(hash: &mut Hash, change: &SchemaChange) {
+/// Adds a schema change as a sink was handed it.
+pub fn hash_schema_change(hash: &mut Hash, change: &SchemaChange) {
     hash.bytes(tag::SCHEMA_CHANGE, change.statement.as_bytes());
 }

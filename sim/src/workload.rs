@@ -155,6 +155,17 @@ impl Workload {
         (group, Entry { gtid: Some(gtid), content, lost: false, poison: None })
     }
 
+    /// A transaction of so many rows of 6,000 bytes.
+    pub fn huge(&mut self, rows: usize, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
+        let lines: Vec<RowChange> = (0..rows).map(|_| RowChange::Insert(self.line(6_000))).collect();
+        let mut hash = Truthful::default();
+        hash.changes(&self.lines, &lines);
+        let bodies = Group::changes(&[(&self.lines, lines)], &End::Xid);
+        let content = Some((hash.hash.0, hash.changes));
+        let group = Group::new(GtidHead::new(Some(gtid), at), SERVER_ID, bodies);
+        (group, Entry { gtid: Some(gtid), content, lost: false, poison: None })
+    }
+
     /// A group that cannot be delivered.
     pub fn poison(&mut self, poison: Poison, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
         let row = self.order(&mut Choices::replay(Vec::new()));
