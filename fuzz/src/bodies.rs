@@ -163,6 +163,9 @@ fn text_of(document: &[u8]) -> Option<serde_json::Value> {
     }
     let valid = json.validate();
     assert!(valid.is_err() || written.is_ok(), "what is valid has a text");
+    let (read, again) = (json.to::<serde_json::Value>(), serde_json::to_string(&json));
+    assert!(valid.is_err() || (read.is_ok() && again.is_ok()), "what is valid is read and written by serde");
+    assert_eq!(read.is_ok(), written.is_ok(), "serde and the text see the same");
     if written.is_ok() {
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "the text is JSON");
     }

@@ -42,6 +42,9 @@ impl fmt::Debug for Bit {
 
 /// A GEOMETRY value in the server's own form: four bytes SRID and WKB (manual, "Internal Geometry
 /// Storage Format").
+///
+/// Or no bytes at all: what servers before 5.7 gave the rows that a new `GEOMETRY NOT NULL` column found, and
+/// rows inserted without it. Such rows survive upgrades; the server shows them as an empty string.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Geometry<'a> {
     bytes: &'a [u8],
@@ -49,9 +52,12 @@ pub struct Geometry<'a> {
 }
 
 impl<'a> Geometry<'a> {
-    /// A value over its bytes; `None` if they are too few for SRID and the head of a WKB.
+    /// A value over its bytes; `None` if they are some, and too few for SRID and the head of a WKB.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
+        if bytes.is_empty() {
+            return Some(Self { bytes, srid: 0 });
+        }
         let (srid, wkb) = bytes.split_first_chunk::<4>()?;
         // Byte order and type.
         (wkb.len() >= 5).then_some(Self { bytes, srid: u32::from_le_bytes(*srid) })
@@ -61,6 +67,12 @@ impl<'a> Geometry<'a> {
     #[must_use]
     pub const fn as_bytes(self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// No bytes: not even an empty geometry (`GEOMETRYCOLLECTION EMPTY` has some).
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.bytes.is_empty()
     }
 
     /// Spatial reference system id; 0: none.

@@ -3,6 +3,28 @@
 use super::*;
 use crate::value::KeyPart;
 
+/// Case of an old server: a geometry of no bytes, which is neither NULL nor malformed.
+#[test]
+fn a_geometry_of_no_bytes_is_a_value() {
+    let file = include_bytes!("../../../../../tests/fixtures/captured/mysql56-empty-geometry.binlog");
+    let (mut state, mut scratch) = (std::collections::BTreeMap::new(), RowScratch::new());
+    for event in rows_of(file) {
+        let event = event.unwrap();
+        let mut rows = event.cursor(&mut scratch);
+        while let Some(change) = rows.next().unwrap() {
+            let row = change.after().unwrap();
+            let Ok(Value::Geometry(p)) = row.get(row.len() - 1) else { continue };
+            assert_eq!(p.is_empty(), row.raw(2) == Some(&[]));
+            let hex: String = p.as_bytes().iter().map(|byte| format!("{byte:02X}")).collect();
+            state.insert(shown(row.get(0).unwrap()), format!("{hex}\t{}", shown(row.get(1).unwrap())));
+        }
+    }
+    let state: Vec<_> = state.iter().map(|(id, rest)| format!("{id}\t{rest}")).collect();
+    let truth = include_str!("../../../../../tests/fixtures/captured/mysql56-empty-geometry.tsv");
+    assert_eq!(state, truth.lines().skip(1).collect::<Vec<_>>());
+    assert!(state.iter().any(|line| line.contains("\t\t")));
+}
+
 /// Every column type of 9.7 with its extremes, against the text of the server's own SELECT.
 #[test]
 fn every_type_is_what_the_server_shows() {
