@@ -246,20 +246,21 @@ fn a_column_that_is_not_there_is_named_and_never_none_in_silence() {
 #[test]
 fn a_plan_never_reads_the_columns_of_another_table() {
     #[derive(Debug, Deserialize)]
-    struct Id {
-        id: i64,
+    struct OnlyC {
+        c: i64,
     }
-    let (mut reader, mut tables) = (RowReader::new(), alloc::collections::BTreeSet::new());
-    for file in [captured!("cases/BL-43"), captured!("cases/BL-53"), captured!("captured/partial-json-whole")]
-    {
+    let (mut reader, mut places) = (RowReader::new(), Vec::new());
+    let (third, fourth) = (captured!("cases/BL-21"), captured!("captured/partial-json-whole"));
+    for file in [third, fourth, third] {
         each_after(file, |row| {
-            let index = row.table().column_index("id").unwrap();
-            tables.insert(format!("{}.{index}.{}", row.table().table(), row.len()));
+            let Some(index) = row.table().column_index("c") else { return };
             let crate::value::Value::Int(want) = row.get(index).unwrap() else { panic!("an integer") };
-            assert_eq!(reader.read::<Id>(row).unwrap().id, want);
+            assert_eq!(reader.read::<OnlyC>(row).unwrap().c, want);
+            places.push(index);
         });
     }
-    assert!(tables.len() > 3, "{tables:?}");
+    places.dedup();
+    assert_eq!(places, [2, 3, 2]);
 }
 
 fn read<T: for<'de> Deserialize<'de>>(hex: &str) -> Result<T, ReadFault> {
