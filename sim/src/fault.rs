@@ -152,6 +152,7 @@ pub const ALL: &[Fault] = &[
     Fault::Poison(Poison::Incident),
     Fault::Poison(Poison::UnknownType),
     Fault::Poison(Poison::TwoPhaseXa),
+    Fault::Poison(Poison::RowsWithoutTable),
 ];
 
 /// Where in [`ALL`] the classes begin that end a pipeline by design.

@@ -15,8 +15,11 @@
 )]
 
 pub mod choices;
+pub mod extras;
 pub mod fault;
 pub mod hash;
+pub mod marks;
+pub mod mutants;
 pub mod oracle;
 pub mod plan;
 pub mod process;

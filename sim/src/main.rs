@@ -9,15 +9,15 @@ use sim::{
     run::{batch, run, tell},
 };
 
-const USAGE: &str =
-    "usage: sim [--seed N|TEXT] [--tape HEX] [--minutes M] [--from N] [--only FAULT] [--list-faults]";
+const USAGE: &str = "usage: sim [--seed N|TEXT] [--tape HEX] [--minutes M] [--from N] [--only FAULT] [--library] [--list-faults]";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let (mut seed, mut tape, mut minutes, mut from) = (None, None, 1.0, 0_u64);
     let mut wishes = Wishes::default();
     while let Some(arg) = args.next() {
-        let value = if arg == "--list-faults" || arg == "--help" { None } else { args.next() };
+        let value =
+            if arg == "--list-faults" || arg == "--help" || arg == "--library" { None } else { args.next() };
         let taken = match (arg.as_str(), value.as_deref()) {
             ("--seed", Some(text)) => {
                 seed = Some(seed_of(text));
@@ -35,6 +35,10 @@ fn main() -> ExitCode {
             ("--only", Some(name)) => {
                 wishes.only = Fault::by_name(name);
                 wishes.only.is_some()
+            }
+            ("--library", None) => {
+                wishes.library = true;
+                true
             }
             ("--list-faults", None) => {
                 ALL.iter().for_each(|fault| println!("{}", fault.name()));
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
     let began = Instant::now();
     let done = batch(from.., wishes, |_| began.elapsed().as_secs_f64() > minutes * 60.0);
     println!("{}", done.table());
+    done.marks.iter().for_each(|(mark, n)| println!("  {n:>9}  {mark:?}"));
     done.never_happened().iter().for_each(|name| println!("NEVER HAPPENED: {name}"));
     match done.failure {
         None => ExitCode::SUCCESS,

@@ -65,6 +65,8 @@ pub struct Plan {
 pub struct Wishes {
     /// Faults of this class and no other.
     pub only: Option<Fault>,
+    /// The position is kept beside the sink: at least once.
+    pub library: bool,
 }
 
 const SECOND: u64 = 1_000_000;

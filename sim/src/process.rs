@@ -12,9 +12,10 @@ use bytes::Bytes;
 use capstan_core::{
     config::Config,
     deliver::{
-        Ack, BatchLimits, BatchState, Delivery, Event, FailureClass, Feed, Position, Push, Sink, SinkError,
-        SinkFailure,
+        Ack, BatchLimits, BatchState, Delivery, Event, FailureClass, Feed, Holds, Position, Push, Sink,
+        SinkError, SinkFailure,
     },
+    gtid::GtidSet,
     halt::{Code, Halt},
     replica::{DialEpoch, Input, LoadReason, Loaded, Output, Read, Replica, WakeReason},
     time::Now,
@@ -22,7 +23,8 @@ use capstan_core::{
 
 use crate::{
     hash::Hash,
-    oracle::{Failure, grammar::Grammar, seam},
+    marks::Watched,
+    oracle::{Failure, account::Account, grammar::Grammar, patience, seam},
     sink::{SimSink, Stage, lock},
     store::Shared,
 };
@@ -56,6 +58,13 @@ struct FeedState {
 }
 
 struct SimFeed(Arc<Mutex<FeedState>>);
+
+impl FeedState {
+    /// Nothing is left to read.
+    fn is_drained(&self) -> bool {
+        self.queue.is_empty() && !self.closed
+    }
+}
 
 impl Feed for SimFeed {
     fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Event>> {
@@ -114,7 +123,7 @@ pub struct Process {
     /// What it was told.
     pub config: Config,
     /// The core.
-    pub core: Replica,
+    pub core: Replica<Watched>,
     /// What the core wants of the network, in order.
     pub wants: VecDeque<Want>,
     /// When the core wants to be woken, and why.
@@ -137,7 +146,7 @@ pub struct Process {
     /// A hash over every event, in order, if it is wanted.
     pub digest: Hash,
     digests: bool,
-    delivery: Delivery,
+    delivery: Delivery<Watched>,
     store: Shared,
     sink: Option<SimSink>,
     job: Option<Job>,
@@ -147,6 +156,11 @@ pub struct Process {
     feed: Option<Arc<Mutex<FeedState>>>,
     poke: bool,
     grammar: Grammar,
+    account: Account,
+    /// The sink had read all there was when the rest was taken back.
+    was_waiting: bool,
+    /// What every server it has dialled had executed by then.
+    pub floor: Option<GtidSet>,
 }
 
 impl std::fmt::Debug for Process {
@@ -180,7 +194,7 @@ impl Process {
         let sink = SimSink::new(Arc::clone(&store), Arc::clone(&stage));
         let mut process = Self {
             id,
-            core: Replica::new(config.clone(), seed, now),
+            core: Replica::probed(config.clone(), seed, now),
             config,
             wants: VecDeque::new(),
             wake: None,
@@ -194,7 +208,7 @@ impl Process {
             streamed: 0,
             digest: Hash::default(),
             digests,
-            delivery: Delivery::new(batch, u64::from(id)),
+            delivery: Delivery::probed(batch, u64::from(id)),
             store,
             sink: Some(sink),
             job: None,
@@ -204,6 +218,9 @@ impl Process {
             feed: None,
             poke: false,
             grammar: Grammar::default(),
+            account: Account::default(),
+            was_waiting: false,
+            floor: None,
         };
         process.pump()?;
         Ok(process)
@@ -287,6 +304,10 @@ impl Process {
             .map_err(|misuse| Failure::new("seam", format!("{misuse}: {self:?}")))?;
         self.pump()?;
         // What is due is done with the input, so no deadline handed out lies in the past.
+        if self.end.is_none() {
+            self.account.agrees(self.core.units_out())?;
+        }
+        patience::silence_counts_while_reading(self.wake, self.read)?;
         seam::no_deadline_left_behind(self.wake, now)
     }
 
@@ -304,14 +325,35 @@ impl Process {
         Ok(())
     }
 
+    /// Whether the sink has read all there is of a transaction that is still being read.
+    fn sink_waits(&self) -> bool {
+        let Some(feed) = &self.feed else { return false };
+        let stage = lock(&self.stage);
+        self.job.is_some()
+            && !self.poke
+            && stage.wake.is_none()
+            && !stage.committed
+            && lock(feed).is_drained()
+    }
+
+    /// A dial begins, to a server that has executed this.
+    pub fn dials_to(&mut self, executed: &GtidSet) {
+        self.floor =
+            Some(self.floor.take().map_or_else(|| executed.clone(), |floor| floor.intersect(executed)));
+    }
+
     /// Pulls outputs until idle.
     fn pump(&mut self) -> Result<(), Failure> {
         let mut outputs = 0_u64;
+        self.was_waiting = false;
         loop {
             outputs += 1;
             seam::drain_is_bounded(outputs)?;
             match self.core.poll_output() {
                 Output::LoadCheckpoint(reason) => {
+                    if reason == LoadReason::Overdue && self.load.is_none() {
+                        patience::sink_was_slow(self.was_waiting)?;
+                    }
                     self.load = Some(reason);
                     self.answer = None;
                     self.overdue |= reason == LoadReason::Overdue;
@@ -329,6 +371,7 @@ impl Process {
                     return Ok(());
                 }
                 Output::Stopped => {
+                    self.account.stopped()?;
                     self.ended(End::Stopped);
                     return Ok(());
                 }
@@ -351,6 +394,7 @@ impl Process {
 
     fn event(&mut self, event: Event) -> Result<(), Failure> {
         self.grammar.check(&event)?;
+        self.account.event(&event, &self.config.limits)?;
         if let Event::Rows(rows) = &event {
             self.digest.number(1, rows.retained() as u64);
         } else if self.digests {
@@ -367,9 +411,11 @@ impl Process {
             | Event::TxCommit(_)
             | Event::Progress { .. } => {}
         }
+        let (abort, waits) = (matches!(event, Event::TxAbort { .. }), self.sink_waits());
         match self.delivery.push(event) {
             Push::Queued => {}
             Push::Feed(event) => {
+                self.was_waiting = abort && waits;
                 if let Some(feed) = &self.feed {
                     lock(feed).queue.push_back(event);
                     self.poke = true;
@@ -431,6 +477,7 @@ impl Process {
             let mut stage = lock(&self.stage);
             stage.changes = 0;
             stage.streamed = false;
+            stage.at_hand_over = lock(&self.store).position.clone();
         }
         self.job = Some(Job { future, back });
         self.poke = true;
@@ -445,6 +492,7 @@ impl Process {
         let polled = job.future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         let released = self.feed.as_ref().map_or(0, |feed| std::mem::take(&mut lock(feed).released));
         if released > 0 {
+            self.account.released(released);
             self.input(now, Input::Released { bytes: released })?;
         }
         if let Poll::Ready((sink, done)) = polled {
@@ -462,7 +510,10 @@ impl Process {
         };
         match done {
             Ok(ack) => match self.delivery.accept(state, ack) {
-                Ok(upto) => self.input(now, Input::Durable { upto }),
+                Ok(upto) => {
+                    self.account.durable(upto);
+                    self.input(now, Input::Durable { upto })
+                }
                 Err(refused) => Err(Failure::new("seam", format!("{refused}"))),
             },
             Err(error) => {
@@ -483,6 +534,11 @@ impl Process {
                     LoadReason::AfterFailure => self.delivery.read_back(stored.as_ref()),
                     LoadReason::BeforeDial | LoadReason::Overdue => self.delivery.restart(stored.as_ref()),
                 };
+                match (holds, reason) {
+                    (Holds::Committed { upto }, LoadReason::AfterFailure) => self.account.durable(upto),
+                    (Holds::Expected, LoadReason::AfterFailure) => self.account.taken_back(),
+                    _ => self.account.restarted(),
+                }
                 self.told.clone_from(&stored);
                 self.told_first.get_or_insert_with(|| stored.clone());
                 Loaded::Position { stored: stored.map(Box::new), holds }

@@ -4,8 +4,10 @@ use std::{fmt::Write as _, time::Instant};
 
 use crate::{
     choices::{Choices, to_hex},
+    marks::{Marks, blunders},
     oracle::Failure,
     plan::Wishes,
+    sink::Blunder,
     world::{Counts, World},
 };
 
@@ -18,6 +20,8 @@ pub struct Report {
     pub tape: Vec<u32>,
     /// What happened.
     pub counts: Counts,
+    /// Rare branches of the core.
+    pub marks: Marks,
     /// The last things that happened, if they were written down.
     pub trace: Vec<String>,
 }
@@ -25,9 +29,14 @@ pub struct Report {
 /// Runs one schedule.
 #[must_use]
 pub fn run(choices: Choices, wishes: Wishes, traced: bool) -> Report {
+    let _ = Marks::take();
     let mut world = World::new(choices, wishes, traced);
-    let result = world.run();
-    Report { result, tape: world.tape().to_vec(), counts: world.counts.clone(), trace: world.trace() }
+    let mut result = world.run();
+    if blunders(Blunder::Canary) {
+        result = Err(Failure::new("canary", "sings"));
+    }
+    let marks = Marks::take();
+    Report { result, tape: world.tape().to_vec(), counts: world.counts.clone(), marks, trace: world.trace() }
 }
 
 /// Makes a failing tape shorter and calmer while it fails in the same way.
@@ -93,7 +102,10 @@ pub fn tell(seed: Option<u64>, failed: &Report, wishes: Wishes) -> String {
     let Err(failure) = &failed.result else { return out };
     let shrunk = shrink(&failed.tape, wishes, failure.oracle, 3_000);
     let again = run(Choices::replay(shrunk.clone()), wishes, true);
-    let only = wishes.only.map_or(String::new(), |fault| format!(" --only {}", fault.name()));
+    let mut only = wishes.only.map_or(String::new(), |fault| format!(" --only {}", fault.name()));
+    if wishes.library {
+        only.push_str(" --library");
+    }
     let _ = writeln!(out, "FAILED {failure}");
     if let Some(seed) = seed {
         let _ = writeln!(out, "REPRO cargo run -p sim --profile sim -- --seed {seed}{only}");
@@ -122,6 +134,8 @@ pub struct Batch {
     pub schedules: u64,
     /// Everything that happened in them.
     pub counts: Counts,
+    /// Rare branches of the core.
+    pub marks: Marks,
     /// Transactions, faults and dials of each run, for the medians.
     sizes: Vec<(u64, u64, u64)>,
     /// Wall time, seconds.
@@ -142,6 +156,7 @@ pub fn batch(
         let report = run(Choices::seeded(seed), wishes, false);
         batch.schedules += 1;
         batch.add(&report.counts);
+        batch.marks.add(&report.marks);
         if report.result.is_err() {
             batch.failure = Some(tell(Some(seed), &report, wishes));
             break;
@@ -168,6 +183,7 @@ impl Batch {
         total.dials += counts.dials;
         total.steps += counts.steps;
         total.commits += counts.commits;
+        total.again += counts.again;
         total.refused += counts.refused;
         total.streamed += counts.streamed;
         total.aborts += counts.aborts;

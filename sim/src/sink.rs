@@ -15,7 +15,8 @@ use capstan_core::{
 
 use crate::{
     hash::{Hash, tag},
-    store::{Applied, Shared},
+    marks::blunders,
+    store::{Application, Applied, Shared},
 };
 
 /// How an attempt at a batch ends.
@@ -39,6 +40,19 @@ pub enum Outcome {
     Permanent,
 }
 
+/// A mistake of sink, store or driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blunder {
+    /// A write does not ask what is stored.
+    Unconditional,
+    /// Part of a transaction that was aborted is kept.
+    KeepAborted,
+    /// Where the library owns the position, it is stored before the sink has applied the batch.
+    StoreFirst,
+    /// The canary: nothing is wrong, and it is told as a failure.
+    Canary,
+}
+
 /// What the sink does with its next batch; times are absolute, µs.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
@@ -50,6 +64,8 @@ pub struct Script {
     pub commit_us: u64,
     /// How that goes.
     pub outcome: Outcome,
+    /// Where the library owns the position: it goes so with the store rather than with the sink.
+    pub at_store: bool,
 }
 
 /// A write that lands when the world says so.
@@ -58,6 +74,7 @@ pub struct Deferred {
     pub(crate) expected: Expected,
     pub(crate) position: Position,
     pub(crate) units: Vec<Applied>,
+    pub(crate) writer: u32,
 }
 
 /// What the world and the sink tell each other.
@@ -77,6 +94,12 @@ pub struct Stage {
     pub streamed: bool,
     /// Whether a commit has happened whose answer is not given yet.
     pub committed: bool,
+    /// The process.
+    pub writer: u32,
+    /// The position is kept beside the sink rather than in it.
+    pub library: bool,
+    /// What was stored when the batch was handed over.
+    pub at_hand_over: Option<Position>,
 }
 
 /// The sink.
@@ -111,7 +134,12 @@ impl SimSink {
         lock(&self.stage).now
     }
 
-    async fn read(&self, batch: &mut Batch<'_>, change_us: u64) -> Result<Vec<Applied>, SinkError> {
+    async fn read(
+        &self,
+        batch: &mut Batch<'_>,
+        script: Script,
+        part: &mut Option<Applied>,
+    ) -> Result<Vec<Applied>, SinkError> {
         let mut units = Vec::new();
         while let Some(unit) = batch.next().await? {
             match unit {
@@ -125,13 +153,19 @@ impl SimSink {
                             Some(Item::Change(change)) => {
                                 hash_change(&mut hash, &change)?;
                                 changes += 1;
+                                *part = Some(Applied { gtid, hash: hash.0, changes });
                             }
                             Some(Item::SchemaChange(change)) => hash_schema_change(&mut hash, change),
                         }
-                        if change_us > 0 {
-                            self.until(self.now() + change_us).await;
+                        if script.change_us > 0 {
+                            self.until(self.now() + script.change_us).await;
+                        }
+                        if script.outcome == Outcome::Transient && changes == 3 && transaction.is_streamed() {
+                            // In the middle of it, with more to come.
+                            return Err(SinkError::new(FailureClass::Transient, "write", None));
                         }
                     }
+                    *part = None;
                     lock(&self.stage).changes += changes;
                     units.push(Applied { gtid, hash: hash.0, changes });
                 }
@@ -155,48 +189,136 @@ impl Sink for SimSink {
     async fn apply(&mut self, mut batch: Batch<'_>) -> Result<Ack, SinkError> {
         let script = lock(&self.stage).script;
         self.until(script.begin_at).await;
-        let units = self.read(&mut batch, script.change_us).await?;
+        let mut part = None;
         let expected = batch.expected().clone();
+        let units = match self.read(&mut batch, script, &mut part).await {
+            Ok(units) => units,
+            Err(error) => {
+                if let Some(part) = part
+                    && blunders(Blunder::KeepAborted)
+                    && let Some(kept) = expected.position()
+                {
+                    let writer = lock(&self.stage).writer;
+                    lock(&self.store).commit(&expected, kept, vec![part], writer)?;
+                }
+                return Err(error);
+            }
+        };
         let ack = batch.finish()?;
         if script.commit_us > 0 {
             self.until(self.now() + script.commit_us).await;
         }
-        let failed = |class| Err(SinkError::new(class, "commit", None));
-        let deferred =
-            |units| Deferred { expected: expected.clone(), position: ack.position().clone(), units };
-        match script.outcome {
+        let write = Write { expected, position: ack.position().clone(), units };
+        if lock(&self.stage).library {
+            self.apply_then_store(write, script).await?;
+        } else {
+            self.commit(write, script.outcome).await?;
+        }
+        Ok(ack)
+    }
+}
+
+/// What a batch comes down to.
+struct Write {
+    expected: Expected,
+    position: Position,
+    units: Vec<Applied>,
+}
+
+impl SimSink {
+    /// The library owns the position: the sink applies, then the store stores, and anything may come between.
+    async fn apply_then_store(&self, write: Write, script: Script) -> Result<(), SinkError> {
+        let at = |here: bool| if here { script.outcome } else { Outcome::Ok };
+        let at_sink = at(!script.at_store);
+        let first = blunders(Blunder::StoreFirst);
+        if first {
+            self.commit(Write { units: write.units.clone(), ..write_of(&write) }, Outcome::Ok).await?;
+        }
+        match at_sink {
+            Outcome::Ok => self.applied(&write),
+            // What lands late lands at the store only; here it is as good as an answer that is lost.
+            Outcome::AnswerLost | Outcome::Late => {
+                self.applied(&write);
+                return failed(FailureClass::Unknown);
+            }
+            Outcome::Transient => return failed(FailureClass::Transient),
+            Outcome::NothingAndLost => return failed(FailureClass::Unknown),
+            Outcome::Hang => return std::future::pending().await,
+            Outcome::HangLate => {
+                self.applied(&write);
+                return std::future::pending().await;
+            }
+            Outcome::Permanent => return failed(FailureClass::Permanent),
+        }
+        // The world may end the process here, between the sink's write and the store's.
+        self.linger().await;
+        if first {
+            return Ok(());
+        }
+        self.commit(write, at(script.at_store)).await
+    }
+
+    fn applied(&self, write: &Write) {
+        let stage = lock(&self.stage);
+        let application = Application {
+            writer: stage.writer,
+            at_hand_over: stage.at_hand_over.clone(),
+            expected: write.expected.position().cloned(),
+            after: write.position.clone(),
+            units: write.units.clone(),
+        };
+        lock(&self.store).applied.push(application);
+    }
+
+    /// One atomic write on its condition, as the script wants it.
+    async fn commit(&self, write: Write, outcome: Outcome) -> Result<(), SinkError> {
+        let writer = lock(&self.stage).writer;
+        let Write { expected, position, units } = write;
+        match outcome {
             Outcome::Ok => {
-                lock(&self.store).commit(&expected, ack.position(), units)?;
-                lock(&self.stage).committed = true;
+                lock(&self.store).commit(&expected, &position, units, writer)?;
                 // The world may end the process here, between commit and answer.
-                let mut again = true;
-                poll_fn(|_| match std::mem::take(&mut again) {
-                    true => Poll::Pending,
-                    false => Poll::Ready(()),
-                })
-                .await;
-                lock(&self.stage).committed = false;
-                Ok(ack)
+                self.linger().await;
+                Ok(())
             }
             Outcome::Transient => failed(FailureClass::Transient),
             Outcome::AnswerLost => {
-                lock(&self.store).commit(&expected, ack.position(), units)?;
+                lock(&self.store).commit(&expected, &position, units, writer)?;
                 failed(FailureClass::Unknown)
             }
             Outcome::NothingAndLost => failed(FailureClass::Unknown),
             Outcome::Late => {
-                lock(&self.stage).deferred.push(deferred(units));
+                lock(&self.stage).deferred.push(Deferred { expected, position, units, writer });
                 failed(FailureClass::Unknown)
             }
-            Outcome::Hang | Outcome::HangLate => {
-                if script.outcome == Outcome::HangLate {
-                    lock(&self.stage).deferred.push(deferred(units));
-                }
+            Outcome::Hang => std::future::pending().await,
+            Outcome::HangLate => {
+                lock(&self.stage).deferred.push(Deferred { expected, position, units, writer });
                 std::future::pending().await
             }
             Outcome::Permanent => failed(FailureClass::Permanent),
         }
     }
+
+    /// A moment in which something is durable and nobody knows it yet.
+    async fn linger(&self) {
+        lock(&self.stage).committed = true;
+        let mut again = true;
+        poll_fn(|_| match std::mem::take(&mut again) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        })
+        .await;
+        lock(&self.stage).committed = false;
+    }
+}
+
+fn write_of(write: &Write) -> Write {
+    Write { expected: write.expected.clone(), position: write.position.clone(), units: Vec::new() }
+}
+
+fn failed(class: FailureClass) -> Result<(), SinkError> {
+    Err(SinkError::new(class, "commit", None))
 }
 
 /// Locks what nothing ever poisons: the simulator has one thread.

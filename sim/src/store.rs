@@ -7,6 +7,8 @@ use capstan_core::{
     gtid::Gtid,
 };
 
+use crate::{marks::blunders, sink::Blunder};
+
 /// One unit as the sink has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
@@ -27,6 +29,23 @@ pub struct Commit {
     pub after: Position,
     /// The units that came with it.
     pub units: Vec<Applied>,
+    /// The process that wrote it.
+    pub writer: u32,
+}
+
+/// A batch that a sink has applied whose position is kept elsewhere.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// The process that applied it.
+    pub writer: u32,
+    /// What was stored when the batch was handed over.
+    pub at_hand_over: Option<Position>,
+    /// What must be stored for its position to be.
+    pub expected: Option<Position>,
+    /// The position that is to be stored next.
+    pub after: Position,
+    /// Its units.
+    pub units: Vec<Applied>,
 }
 
 /// The durable side.
@@ -36,6 +55,8 @@ pub struct Store {
     pub position: Option<Position>,
     /// Commits that no oracle has seen yet.
     pub unseen: Vec<Commit>,
+    /// Applied batches that no oracle has seen yet, where the position is kept elsewhere.
+    pub applied: Vec<Application>,
     /// Commits so far.
     pub commits: u64,
     /// Writes that were refused by their condition.
@@ -49,13 +70,16 @@ impl Store {
         expected: &Expected,
         position: &Position,
         units: Vec<Applied>,
+        writer: u32,
     ) -> Result<(), Mismatch> {
-        if let Err(mismatch) = expected.check(self.position.as_ref()) {
+        if let Err(mismatch) = expected.check(self.position.as_ref())
+            && !blunders(Blunder::Unconditional)
+        {
             self.refused += 1;
             return Err(mismatch);
         }
         let before = self.position.replace(position.clone());
-        self.unseen.push(Commit { before, after: position.clone(), units });
+        self.unseen.push(Commit { before, after: position.clone(), units, writer });
         self.commits += 1;
         Ok(())
     }

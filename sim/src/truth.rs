@@ -30,6 +30,8 @@ pub enum Poison {
     UnknownType,
     /// Two-phase XA with captured rows.
     TwoPhaseXa,
+    /// Rows whose table was never named.
+    RowsWithoutTable,
 }
 
 /// The committed history.

@@ -182,6 +182,8 @@ impl Workload {
             Poison::Anonymous => vec![begin(), map, Body::Rows(rows), xid],
             Poison::Incident => vec![Body::Incident { number: 1, message: b"lost".to_vec() }],
             Poison::UnknownType => vec![begin(), Body::Other { code: 77, bytes: vec![1] }, xid],
+            // The table of its number was named before, in another group.
+            Poison::RowsWithoutTable => vec![begin(), Body::Rows(rows), xid],
             Poison::TwoPhaseXa => vec![
                 Body::Query(Query::new("", "XA START X'7032',X'',1")),
                 map,

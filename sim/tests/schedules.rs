@@ -32,6 +32,25 @@ fn schedules_keep_every_promise() {
     if optimised() {
         let never = done.never_happened();
         assert!(never.is_empty(), "NEVER HAPPENED, so nothing was proved of it: {never:?}");
+        let never: Vec<_> = done.marks.never().map(|mark| format!("{mark:?}:{}", mark.text())).collect();
+        assert!(never.is_empty(), "NEVER TAKEN, so nothing was proved of these branches: {never:#?}");
+    }
+}
+
+/// The same where the library owns the position: everything comes at least once, and again only what was not
+/// acknowledged.
+#[test]
+fn schedules_keep_every_promise_of_a_position_beside_the_sink() {
+    let schedules = if optimised() { 2_000 } else { 30 };
+    let done = batch(1.., Wishes { library: true, ..Wishes::default() }, |n| n >= schedules);
+    println!("{}", done.table());
+    if let Some(failure) = &done.failure {
+        panic!("{failure}");
+    }
+    if optimised() {
+        let never = done.never_happened();
+        assert!(never.is_empty(), "NEVER HAPPENED, so nothing was proved of it: {never:?}");
+        assert!(done.counts.again > 0, "NEVER HAPPENED: a batch that came again");
     }
 }
 
@@ -39,7 +58,7 @@ fn schedules_keep_every_promise() {
 #[test]
 fn every_fault_happens_and_is_survived_or_halts_by_its_name() {
     for fault in ALL {
-        let wishes = Wishes { only: Some(*fault) };
+        let wishes = Wishes { only: Some(*fault), ..Wishes::default() };
         let seeds = if optimised() { 200 } else { 30 };
         let mut happened = false;
         for seed in 0..seeds {

@@ -30,7 +30,7 @@ use crate::{
     gtid::{Gtid, GtidSet, Tsid},
     halt::{Code, Detail, Halt, Place},
     link::Payload,
-    probe::{Probe, Quiet},
+    probe::{Mark, Mutant, Probe, Quiet},
     time::{Now, SourceTime},
 };
 
@@ -145,7 +145,8 @@ impl<P: Probe> Assembler<P> {
     /// Takes one event from the link. `Ok(true)`: it is a sign of life.
     pub fn event(&mut self, payload: Payload, now: Now) -> Result<bool, Halt> {
         let sliced = payload.retained > payload.bytes.len().saturating_mul(2);
-        let event = self.decoder.decode(payload.bytes).map_err(|e| errors::of_event(&e))?;
+        let bytes = if P::mutant(Mutant::IgnoreChecksum) { resealed(payload.bytes) } else { payload.bytes };
+        let event = self.decoder.decode(bytes).map_err(|e| errors::of_event(&e))?;
         // A row event that shares a read chunk with others would keep all of it alive, so what is
         // delivered is copied out; the copy is small, for large events have memory of their own.
         self.take(event, sliced, now)
@@ -190,6 +191,7 @@ impl<P: Probe> Assembler<P> {
                 self.pieces = None;
                 self.pieces_ready = false;
                 if core::mem::take(&mut self.held_commit) {
+                    P::mark(Mark::HeldCommitReleased);
                     self.commit(now)?;
                 }
                 Ok(true)
@@ -268,7 +270,19 @@ impl<P: Probe> Assembler<P> {
 
     /// The link is gone: what ends the transaction that is being emitted, if there is one.
     pub fn abort(&mut self) -> Option<Event> {
-        self.group = None;
+        let gtid = self.group.take().and_then(|group| group.gtid);
+        match &self.emitting {
+            Some(_) => P::mark(Mark::AbortedByLink),
+            None if gtid.is_some() => P::mark(Mark::GroupDroppedByLink),
+            None => {}
+        }
+        if P::mutant(Mutant::DropAbort) {
+            return None;
+        }
+        if P::mutant(Mutant::CommitPart) && gtid.is_some() {
+            let commit = |seq| TxCommit { seq, gtid, original_commit: SourceTime(0), passed: None, xa: None };
+            return self.emitting.take().map(|seq| Event::TxCommit(commit(seq)));
+        }
         self.inflating = None;
         self.pieces = None;
         self.pieces_ready = false;
@@ -374,7 +388,7 @@ impl<P: Probe> Assembler<P> {
         }
         match header.event_type {
             EventType::FormatDescription => {
-                self.tables.clear();
+                self.forget_tables();
                 if !header.has(flags::ARTIFICIAL) && header.log_pos != 0 {
                     // The server ended inside a group and started again: the group was rolled back.
                     self.drop_group();
@@ -439,6 +453,7 @@ impl<P: Probe> Assembler<P> {
             | EventType::AppendBlock
             | EventType::DeleteFile => self.open_group(&header)?,
             EventType::Stop | EventType::Ignorable | EventType::RowsQuery => {}
+            EventType::Incident if P::mutant(Mutant::PassIncident) => self.commit(now)?,
             EventType::Incident => return Err(Halt::new(Code::Incident)),
             EventType::StartV3
             | EventType::Load
@@ -450,7 +465,9 @@ impl<P: Probe> Assembler<P> {
             | EventType::PreGaUpdateRows
             | EventType::PreGaDeleteRows
             | EventType::Unknown(_) => {
-                if !header.has(flags::IGNORABLE) {
+                if header.has(flags::IGNORABLE) {
+                    P::mark(Mark::UnknownIgnored);
+                } else if !P::mutant(Mutant::SkipUnknown) {
                     let code = u64::from(header.event_type.code());
                     return Err(Halt::new(Code::UnknownEventType).with(Detail::Number(code)));
                 }
@@ -460,13 +477,19 @@ impl<P: Probe> Assembler<P> {
     }
 
     fn on_rotate(&mut self, rotate: &Rotate) {
-        self.tables.clear();
+        if self.group.is_some() {
+            P::mark(Mark::RotateInGroup);
+        }
+        self.forget_tables();
         self.place.file = Some(String::from_utf8_lossy(&rotate.file).into_owned());
         self.offset = rotate.position;
         self.place.offset = Some(rotate.position);
     }
 
     fn on_heartbeat(&mut self, heartbeat: &Heartbeat) {
+        if self.group.is_some() {
+            P::mark(Mark::HeartbeatInGroup);
+        }
         // Heartbeats stand in for groups the server steps over, so the place moves with them.
         if heartbeat.position >= self.offset {
             self.offset = heartbeat.position;
@@ -482,9 +505,13 @@ impl<P: Probe> Assembler<P> {
         match event.gtid {
             Some(gtid) => {
                 skip = self.processed.contains(&gtid);
+                if skip {
+                    P::mark(Mark::Skipped);
+                }
+                skip &= !P::mutant(Mutant::DeliverAgain);
                 self.verify(&gtid, original)?;
             }
-            None if self.offline => {}
+            None if self.offline || P::mutant(Mutant::PassAnonymous) => {}
             None => return Err(Halt::new(Code::AnonymousTransaction)),
         }
         self.group = Some(Group::new(event.gtid, event.immediate_commit_timestamp, original, skip));
@@ -500,10 +527,12 @@ impl<P: Probe> Assembler<P> {
             return Ok(());
         }
         if last.original_commit != original {
+            P::mark(Mark::HistoryChanged);
             return Err(
                 Halt::new(Code::SourceHistoryChanged).at(Place { gtid: Some(*gtid), ..Place::default() })
             );
         }
+        P::mark(Mark::Verified);
         self.verify.remove(&tsid);
         Ok(())
     }
@@ -517,6 +546,7 @@ impl<P: Probe> Assembler<P> {
         }
         if self.skips() {
             // Its terminator is inside, so the group ends here.
+            P::mark(Mark::SkippedPayload);
             return self.commit(now);
         }
         let payload = TransactionPayload::decode(body).map_err(|e| match errors::of_decode(&e) {
@@ -536,7 +566,9 @@ impl<P: Probe> Assembler<P> {
         if body.len() > self.row_event_max {
             return Err(Halt::new(Code::RowEventTooLarge));
         }
-        let Some((table, rows)) = self.tables.rows(event_type.code(), body, sliced)? else { return Ok(()) };
+        let Some((table, rows)) = self.tables.rows::<P>(event_type.code(), body, sliced)? else {
+            return Ok(());
+        };
         if let Some(table) = table {
             self.push(Event::Table(table));
         }
@@ -556,7 +588,8 @@ impl<P: Probe> Assembler<P> {
         group.bytes = group.bytes.saturating_add(event.weight());
         group.events.push(event);
         // Without a GTID (offline only) nothing could be aborted, and files are small enough.
-        if rows && group.bytes > self.stream_above {
+        if rows && group.bytes > self.stream_above && !P::mutant(Mutant::NeverStream) {
+            P::mark(Mark::StreamingBegins);
             group.streamed = true;
             self.emitted.push_back(begin(group));
             self.emitted.extend(group.events.drain(..));
@@ -585,8 +618,9 @@ impl<P: Probe> Assembler<P> {
 
     /// XID, COMMIT, one-phase XA, self-committing DDL.
     fn commit(&mut self, now: Now) -> Result<(), Halt> {
-        if self.pieces.is_some() {
+        if self.pieces.is_some() && !P::mutant(Mutant::CommitUnchecked) {
             // The checksum is still to come.
+            P::mark(Mark::CommitHeld);
             self.held_commit = true;
             return Ok(());
         }
@@ -595,12 +629,13 @@ impl<P: Probe> Assembler<P> {
 
     fn finish(&mut self, xa: Option<XaState>, now: Now) -> Result<(), Halt> {
         let Some(mut group) = self.group.take() else { return Err(Halt::new(Code::EventOutOfPlace)) };
-        self.tables.close();
+        self.close_tables();
         if group.skip {
             return Ok(());
         }
         self.committed_at = group.committed_at.or(self.committed_at);
         if !group.has_content() && xa.is_none() {
+            P::mark(Mark::Passed);
             self.count(&group);
             self.pass(&group, now);
             return Ok(());
@@ -610,6 +645,9 @@ impl<P: Probe> Assembler<P> {
             self.emitted.extend(group.events.drain(..));
         }
         let passed = self.take_passed();
+        if passed.is_some() {
+            P::mark(Mark::PassedWithCommit);
+        }
         self.emitted.push_back(Event::TxCommit(TxCommit {
             seq: Seq(0),
             gtid: group.gtid,
@@ -623,13 +661,21 @@ impl<P: Probe> Assembler<P> {
 
     /// ROLLBACK: the rows go, the GTID counts.
     fn rollback(&mut self, now: Now) -> Result<(), Halt> {
+        if P::mutant(Mutant::DeliverRolledBack) {
+            return self.commit(now);
+        }
         let taken = if self.pieces.is_some() { None } else { self.group.take() };
         let Some(group) = taken else { return Err(Halt::new(Code::EventOutOfPlace)) };
-        self.tables.close();
+        self.close_tables();
         if group.skip {
             return Ok(());
         }
+        P::mark(Mark::RolledBack);
+        if P::mutant(Mutant::ForgetRolledBack) {
+            return Ok(());
+        }
         if group.streamed {
+            P::mark(Mark::StreamedRolledBack);
             self.emitted.push_back(Event::TxAbort { seq: Seq(0), comes_again: false });
         }
         self.count(&group);
@@ -639,7 +685,13 @@ impl<P: Probe> Assembler<P> {
 
     /// The server ended inside the group.
     fn drop_group(&mut self) {
-        self.tables.close();
+        if self.group.is_some() {
+            P::mark(Mark::ServerEndedInGroup);
+        }
+        if P::mutant(Mutant::KeepGroup) {
+            return;
+        }
+        self.close_tables();
         if self.group.take().is_some_and(|group| group.streamed) {
             self.emitted.push_back(Event::TxAbort { seq: Seq(0), comes_again: true });
         }
@@ -654,8 +706,11 @@ impl<P: Probe> Assembler<P> {
         let digest = XaDigest::new(xid.format_id.cast_unsigned(), &xid.gtrid, &xid.bqual);
         if group.skip {
             self.group = None;
-            self.tables.close();
+            self.close_tables();
             return Ok(());
+        }
+        if P::mutant(Mutant::PassXa) {
+            return self.commit(now);
         }
         if group.has_content() {
             if !self.offline {
@@ -663,6 +718,7 @@ impl<P: Probe> Assembler<P> {
             }
             return self.finish(Some(XaState::Prepared), now);
         }
+        P::mark(Mark::XaPrepared);
         self.prepared.insert(digest);
         self.passed.prepare(digest);
         self.commit(now)
@@ -676,6 +732,7 @@ impl<P: Probe> Assembler<P> {
             return Err(Halt::new(Code::XaPrepareNotSeen));
         }
         if !group.skip {
+            P::mark(Mark::XaResolved);
             self.passed.resolve(digest);
         }
         if self.offline {
@@ -683,6 +740,20 @@ impl<P: Probe> Assembler<P> {
             return self.finish(Some(state), now);
         }
         self.commit(now)
+    }
+
+    /// The statement or the group is over.
+    fn close_tables(&mut self) {
+        if !P::mutant(Mutant::KeepTableMaps) {
+            self.tables.close();
+        }
+    }
+
+    /// Another file, or another server process.
+    fn forget_tables(&mut self) {
+        if !P::mutant(Mutant::KeepTableMaps) {
+            self.tables.clear();
+        }
     }
 
     fn count(&mut self, group: &Group) {
@@ -697,6 +768,9 @@ impl<P: Probe> Assembler<P> {
 
     fn pass(&mut self, group: &Group, now: Now) {
         let Some(gtid) = group.gtid else { return };
+        if P::mutant(Mutant::ForgetFiltered) {
+            return;
+        }
         self.passed.add(gtid, group.original_commit);
         self.passed_count = self.passed_count.saturating_add(1);
         self.passed_since.get_or_insert(now);
@@ -740,4 +814,13 @@ const fn number(next: &mut Seq) -> Seq {
     let seq = *next;
     next.0 = next.0.saturating_add(1);
     seq
+}
+
+/// The event under the checksum it should have: a mistake that a probe may ask for.
+fn resealed(event: bytes::Bytes) -> bytes::Bytes {
+    let mut event = alloc::vec::Vec::from(event);
+    if let Some((content, sum)) = event.split_last_chunk_mut::<{ Checksum::LENGTH }>() {
+        *sum = crc32fast::hash(content).to_le_bytes();
+    }
+    event.into()
 }

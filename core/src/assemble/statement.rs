@@ -11,7 +11,7 @@ use crate::{
     binlog::{EventHeader, Query, UpdatedDatabases, flags},
     deliver::{Event, SchemaChange, XaDigest},
     halt::{Code, Halt},
-    probe::Probe,
+    probe::{Mark, Mutant, Probe},
     sql::{self, Context, Ddl, DdlKind, NamedException, Statement, TableRole, Tables as Touched, Xid},
     time::Now,
     value::charset::Charset,
@@ -45,7 +45,9 @@ impl<P: Probe> Assembler<P> {
             Statement::Rollback => return self.rollback(now),
             Statement::Savepoint(name) => self.with_group(|group| group.savepoint(&name)),
             Statement::ReleaseSavepoint(name) => self.with_group(|group| group.release(&name)),
+            Statement::RollbackToSavepoint(_) if P::mutant(Mutant::KeepSavepointRows) => {}
             Statement::RollbackToSavepoint(name) => {
+                P::mark(Mark::SavepointRolledBack);
                 let done = self.group.as_mut().is_some_and(|group| group.skip || group.rollback_to(&name));
                 if !done {
                     return Err(Halt::new(Code::EventOutOfPlace));
@@ -96,7 +98,11 @@ impl<P: Probe> Assembler<P> {
             }
             Some(UpdatedDatabases::Names(_) | UpdatedDatabases::TooMany) | None => true,
         };
-        if captured { Err(Halt::new(Code::StatementLoggedChange)) } else { Ok(()) }
+        if captured && !P::mutant(Mutant::PassStatement) {
+            return Err(Halt::new(Code::StatementLoggedChange));
+        }
+        P::mark(Mark::StatementElsewhere);
+        Ok(())
     }
 
     fn on_ddl(&mut self, ddl: Ddl, query: &Query, now: Now) -> Result<(), Halt> {

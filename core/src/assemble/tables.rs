@@ -12,6 +12,7 @@ use crate::{
     },
     capture::{CapturedSet, DdlEffect},
     halt::{Code, Halt},
+    probe::{Mutant, Probe},
     sql::Ddl,
     value::TableVersion,
     wire::{Reader, Short},
@@ -88,16 +89,16 @@ impl Tables {
 
     /// Takes a row event: `None` if its table is not captured; else the rows, and the table version
     /// if it is another one than before.
-    pub(super) fn rows(&mut self, type_code: u8, body: Bytes, sliced: bool) -> Result<Taken, Halt> {
+    pub(super) fn rows<P: Probe>(&mut self, type_code: u8, body: Bytes, sliced: bool) -> Result<Taken, Halt> {
         let head = RowsHead::parse(type_code, &body).map_err(|_| Halt::new(Code::EventMalformed))?;
-        let taken = self.take_rows(head, body, sliced);
-        if head.ends_statement() {
+        let taken = self.take_rows::<P>(head, body, sliced);
+        if head.ends_statement() && !P::mutant(Mutant::KeepTableMaps) {
             self.close();
         }
         taken
     }
 
-    fn take_rows(&mut self, head: RowsHead, body: Bytes, sliced: bool) -> Result<Taken, Halt> {
+    fn take_rows<P: Probe>(&mut self, head: RowsHead, body: Bytes, sliced: bool) -> Result<Taken, Halt> {
         if head.is_dummy() || self.filtered.contains(&head.table_id) {
             return Ok(None);
         }
@@ -106,7 +107,7 @@ impl Tables {
         let body = if sliced { Bytes::copy_from_slice(&body) } else { body };
         let rows = RowsEvent::with_limit(head, Arc::clone(&table), body, self.row_event_max)
             .map_err(|e| errors::of_rows(&e, &table))?;
-        if !rows.is_full() && !self.offline {
+        if !rows.is_full() && !self.offline && !P::mutant(Mutant::PassPartialImage) {
             return Err(errors::of_rows(&RowsError::PartialRowImage, &table));
         }
         // Once, here: behind this point every length in the event is known to lie inside it.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     halt::Code,
-    probe::{Probe, Quiet},
+    probe::{Mark, Mutant, Probe, Quiet},
 };
 
 /// How much one batch may hold.
@@ -142,6 +142,7 @@ impl<P: Probe> Delivery<P> {
         let end = matches!(event, Event::TxCommit(_) | Event::TxAbort { .. });
         let abort = matches!(event, Event::TxAbort { .. });
         if self.discards {
+            P::mark(Mark::Discarded);
             self.discards = !end;
             if let Some(out) = &mut self.out {
                 out.aborted |= abort;
@@ -172,8 +173,15 @@ impl<P: Probe> Delivery<P> {
     /// The next batch, if none is out and one can be cut. `feed` is asked for where its transaction
     /// is handed over while it is read.
     pub fn next_batch(&mut self, feed: impl FnOnce() -> Box<dyn Feed>) -> Option<BatchState> {
-        if self.out.is_some() || self.kept.is_some() || self.waits_for_restart {
+        if self.waits_for_restart && self.out.is_none() && !self.queue.is_empty() {
+            P::mark(Mark::OvertakingRefused);
+        }
+        let waits = self.waits_for_restart && !P::mutant(Mutant::Overtake);
+        if self.out.is_some() || self.kept.is_some() || waits {
             return None;
+        }
+        if P::mutant(Mutant::SwapUnits) {
+            self.swap_units();
         }
         let stored = self.durable.clone()?;
         let cut = self.cut()?;
@@ -221,14 +229,16 @@ impl<P: Probe> Delivery<P> {
         }
         if state.is_streamed() {
             // Its events are gone; it can only come again over the link.
+            P::mark(Mark::StreamedFailed);
             self.recycle(state);
-        } else {
+        } else if !P::mutant(Mutant::LoseFailed) {
             self.kept = Some(state);
         }
     }
 
     /// The batch that is out was dropped without an answer.
     pub fn dropped(&mut self) {
+        P::mark(Mark::GivenUp);
         if let Some(out) = &mut self.out {
             self.discards |= core::mem::take(&mut out.open);
         }
@@ -285,7 +295,12 @@ impl<P: Probe> Delivery<P> {
     /// source sends it again.
     pub fn restart(&mut self, stored: Option<&Position>) -> Holds {
         let holds = self.read_back(stored);
-        self.queue.clear();
+        if !self.queue.is_empty() {
+            P::mark(Mark::QueueForgotten);
+        }
+        if !P::mutant(Mutant::KeepQueue) {
+            self.queue.clear();
+        }
         self.kept = None;
         self.out = None;
         self.discards = false;
@@ -310,11 +325,16 @@ impl<P: Probe> Delivery<P> {
         // as we have not claimed the target, its owner may well go on.
         let ours = self.me == Some((stored.epoch(), stored.owner()));
         let owner_went_on = durable.as_ref().is_some_and(|durable| durable.same_owner(stored));
-        if ours || owner_went_on {
-            if lost { Holds::Foreign(Code::PositionRegressed) } else { Holds::Moved }
-        } else if stored.epoch() < epoch {
+        if ours && !lost && P::mutant(Mutant::IgnoreLateCommit) {
+            Holds::Expected
+        } else if (ours || owner_went_on) && !lost {
+            P::mark(if ours { Mark::LateAttempt } else { Mark::FormerOwnerWentOn });
+            Holds::Moved
+        } else if ours || owner_went_on || stored.epoch() < epoch {
+            P::mark(Mark::Regressed);
             Holds::Foreign(Code::PositionRegressed)
         } else {
+            P::mark(Mark::Fenced);
             Holds::Foreign(Code::Fenced)
         }
     }
@@ -334,6 +354,20 @@ impl<P: Probe> Delivery<P> {
         Attempt { pipeline: self.pipeline, number: self.attempts }
     }
 
+    /// The first two whole transactions that wait change places: a mistake that a probe may ask for.
+    fn swap_units(&mut self) {
+        let plain = |event: &Event| matches!(event, Event::TxBegin(begin) if !begin.streamed);
+        let end = |event: &Event| matches!(event, Event::TxCommit(_));
+        let Some(first) = self.queue.iter().position(end) else { return };
+        let Some(second) = self.queue.iter().skip(first + 1).position(end) else { return };
+        if self.queue.front().is_some_and(plain) && self.queue.get(first + 1).is_some_and(plain) {
+            let behind: Vec<Event> = self.queue.drain(..=first).collect();
+            let rest: Vec<Event> = self.queue.drain(second + 1..).collect();
+            self.queue.extend(behind);
+            self.queue.extend(rest);
+        }
+    }
+
     /// Finds the end of the next batch in the queue.
     fn cut(&self) -> Option<Cut> {
         let mut cut: Option<Cut> = None;
@@ -346,11 +380,13 @@ impl<P: Probe> Delivery<P> {
                 Event::TxBegin(begin) => {
                     if begin.streamed {
                         if units > 0 {
+                            P::mark(Mark::EndsBeforeStreamed);
                             return cut;
                         }
                         return Some(self.streamed_cut(i, begin.seq));
                     }
                     if begin.schema_change && units > 0 {
+                        P::mark(Mark::EndsBeforeSchemaChange);
                         return cut;
                     }
                     open = Some((begin.streamed, begin.schema_change));
@@ -368,11 +404,15 @@ impl<P: Probe> Delivery<P> {
             };
             let Some((upto, alone)) = end else { continue };
             if units > 0 && bytes > self.limits.max_bytes {
+                P::mark(Mark::FullByBytes);
                 return cut;
             }
             units += 1;
             cut = Some(Cut { events: i + 1, upto, streamed: false, open: false });
             if alone || units >= self.limits.max_transactions.max(1) {
+                if units > 1 {
+                    P::mark(Mark::FullByUnits);
+                }
                 return cut;
             }
         }
@@ -386,6 +426,9 @@ impl<P: Probe> Delivery<P> {
             .iter()
             .skip(begin)
             .position(|event| matches!(event, Event::TxCommit(_) | Event::TxAbort { .. }));
+        if end.is_some() {
+            P::mark(Mark::StreamedWhole);
+        }
         let events = end.map_or(self.queue.len(), |end| begin + end + 1);
         Cut { events, upto: seq, streamed: true, open: end.is_none() }
     }

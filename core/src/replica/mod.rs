@@ -28,7 +28,7 @@ use crate::{
     deliver::{Event, FailureClass, Holds, Position, Seq, SinkFailure},
     gtid::GtidSet,
     halt::{Code, Halt},
-    probe::{Probe, Quiet},
+    probe::{Mark, Mutant, Probe, Quiet},
     time::{Now, SourceTime},
 };
 
@@ -275,6 +275,10 @@ impl<P: Probe> Replica<P> {
         if self.wake.is_none_or(|wake| now.since(wake) <= SLEPT_MIN) {
             return;
         }
+        P::mark(Mark::Slept);
+        if P::mutant(Mutant::SleepCounts) {
+            return;
+        }
         // Where in between the sleep began nobody knows.
         let asleep = now.since(self.now);
         self.sink_moved = self.sink_moved.after(asleep);
@@ -362,16 +366,30 @@ impl<P: Probe> Replica<P> {
         }
         let Some(assembler) = self.phase.assembler() else { return Read::UpTo(READ_MAX) };
         // Work that is left undone for lack of credit is never added to.
-        if self.paused || self.retained >= self.config.limits.retained_max || assembler.is_inflating() {
+        if self.paused || self.is_spent() || assembler.is_inflating() {
             return Read::Paused;
         }
         Read::UpTo(READ_MAX)
     }
 
+    /// The sink has as much as it may have.
+    fn is_spent(&self) -> bool {
+        let spent = self.retained >= self.config.limits.retained_max;
+        if spent {
+            P::mark(Mark::CreditSpent);
+        }
+        spent && !P::mutant(Mutant::NoCredit)
+    }
+
+    /// Whether the peer's silence is its own.
+    fn is_listening(&self) -> bool {
+        let streaming = self.phase.assembler().is_some();
+        streaming && (!self.read_paused || P::mutant(Mutant::SilenceWhilePaused))
+    }
+
     fn next_wake(&self) -> Option<(Now, WakeReason)> {
         let limits = &self.config.limits;
-        let streaming = self.phase.assembler().is_some();
-        let silence = (streaming && !self.read_paused).then(|| self.last_heard.after(limits.silence));
+        let silence = self.is_listening().then(|| self.last_heard.after(limits.silence));
         let progress = self
             .phase
             .assembler()
@@ -399,7 +417,12 @@ impl<P: Probe> Replica<P> {
         }
         let front = self.units.front();
         match front {
-            Some(unit) if unit.is_drained() && self.asked.is_none() => None,
+            Some(unit)
+                if unit.is_drained() && self.asked.is_none() && !P::mutant(Mutant::ImpatientWithWaiting) =>
+            {
+                P::mark(Mark::SinkWaits);
+                None
+            }
             None if self.asked.is_none() => None,
             // A question is a new thing to wait for, however long ago the sink moved.
             Some(_) | None => {
@@ -425,10 +448,12 @@ impl<P: Probe> Replica<P> {
             self.ask(reason);
         }
         if self.link_deadline.is_some_and(|at| at <= now) {
+            P::mark(Mark::LinkTooSlow);
             self.trouble(Halt::new(Code::SourceUnreachable));
         }
         let silent = self.last_heard.after(self.config.limits.silence) <= now;
-        if self.phase.assembler().is_some() && !self.read_paused && silent {
+        if self.is_listening() && silent {
+            P::mark(Mark::Silent);
             self.trouble(Halt::new(Code::StreamStalled));
         }
         if self.acknowledgement_deadline().is_some_and(|at| at <= now) {
@@ -438,6 +463,7 @@ impl<P: Probe> Replica<P> {
             self.reapply_at = None;
             self.sink_moved = now;
             if let Some(unit) = self.units.front() {
+                P::mark(Mark::Reapplied);
                 self.outputs.push_back(Output::Reapply { upto: unit.seq });
             }
         }
@@ -447,12 +473,15 @@ impl<P: Probe> Replica<P> {
     fn overdue(&mut self) {
         let failed = if let Some((LoadReason::Overdue, since)) = self.asked {
             // Not even the position is answered. It is asked for anew, for perhaps only the way to it broke.
+            P::mark(Mark::QuestionOverdue);
             let since = *self.load_trouble_since.get_or_insert(since);
             self.now.since(since) >= self.config.limits.trouble_max
         } else {
+            P::mark(Mark::Overdue);
             self.sink_has_failed()
         };
         if failed {
+            P::mark(Mark::SinkFailedTooLong);
             return self.halt(Halt::new(Code::SinkFailed));
         }
         self.asked = None;
@@ -487,10 +516,14 @@ impl<P: Probe> Replica<P> {
     /// Asks for the position and dials. A question that is open is let be answered first.
     fn start_over(&mut self) {
         self.ask_again = None;
-        if self.asked.is_none() {
-            self.ask(LoadReason::BeforeDial);
-        } else {
+        if self.asked.is_some() {
+            P::mark(Mark::QuestionLetBeAnswered);
             self.phase = Phase::Loading;
+        } else if P::mutant(Mutant::ResumeFromMemory) && self.claim == Claim::Done {
+            let stored = self.stored.clone().flatten();
+            self.on_restart(stored, Holds::Expected);
+        } else {
+            self.ask(LoadReason::BeforeDial);
         }
     }
 
@@ -522,8 +555,10 @@ impl<P: Probe> Replica<P> {
         let lasting = !matches!(failure.class, FailureClass::Transient | FailureClass::Unknown);
         let since = *self.load_trouble_since.get_or_insert(self.now);
         if lasting || self.now.since(since) >= self.config.limits.trouble_max {
+            P::mark(Mark::LoadFailedTooLong);
             return self.halt(Halt::new(code));
         }
+        P::mark(Mark::LoadFailed);
         let at = self.backoff(self.load_failures);
         self.load_failures = self.load_failures.saturating_add(1);
         let reason = if matches!(self.phase, Phase::Loading) { LoadReason::BeforeDial } else { reason };
@@ -533,12 +568,17 @@ impl<P: Probe> Replica<P> {
     /// What became of a batch that failed.
     fn on_read_back(&mut self, stored: Option<Box<Position>>, holds: Holds) {
         match holds {
-            Holds::Foreign(code) => self.halt(Halt::new(code)),
+            Holds::Foreign(code) if !P::mutant(Mutant::IgnoreFence) => {
+                P::mark(Mark::ReadBackForeign);
+                self.halt(Halt::new(code));
+            }
             Holds::Committed { upto } => {
+                P::mark(Mark::ReadBackCommitted);
                 self.stored = Some(stored);
                 self.on_durable(upto);
             }
-            Holds::Moved => {
+            Holds::Moved | Holds::Foreign(_) => {
+                P::mark(Mark::ReadBackMoved);
                 self.sink_works();
                 self.settle_claim(stored.as_deref());
                 self.stored = Some(stored);
@@ -556,10 +596,12 @@ impl<P: Probe> Replica<P> {
             None => {}
             Some(unit) if unit.aborted => {
                 // Nothing was written, so it says nothing of the sink's health.
+                P::mark(Mark::AbortPassed);
                 let seq = unit.seq;
                 self.pass(seq);
             }
             Some(unit) if unit.streamed => {
+                P::mark(Mark::StreamComesAgain);
                 self.leave_link();
                 self.phase = Phase::Backoff(self.backoff(self.sink_failures));
             }
@@ -572,22 +614,38 @@ impl<P: Probe> Replica<P> {
     fn settle_claim(&mut self, stored: Option<&Position>) {
         if self.claim != Claim::Done {
             let landed = stored.is_some_and(|stored| stored.owner() == self.owner);
+            if self.claim != Claim::Open {
+                P::mark(if landed { Mark::ClaimLanded } else { Mark::ClaimLost });
+            }
             self.claim = if landed { Claim::Done } else { Claim::Open };
         }
     }
 
     /// Everything not durable is forgotten; the link starts anew from what is stored.
     fn on_restart(&mut self, stored: Option<Box<Position>>, holds: Holds) {
-        if let Holds::Foreign(code) = holds {
-            return self.halt(Halt::new(code));
-        }
-        if let Holds::Committed { .. } | Holds::Moved = holds {
-            self.sink_works();
+        match holds {
+            Holds::Foreign(code) if !P::mutant(Mutant::IgnoreFence) => {
+                P::mark(Mark::RestartForeign);
+                return self.halt(Halt::new(code));
+            }
+            Holds::Committed { .. } => {
+                P::mark(Mark::RestartCommitted);
+                self.sink_works();
+            }
+            Holds::Moved | Holds::Foreign(_) => {
+                P::mark(Mark::RestartMoved);
+                self.sink_works();
+            }
+            Holds::Expected => {}
         }
         self.settle_claim(stored.as_deref());
+        if !self.units.is_empty() {
+            P::mark(Mark::UnitsForgotten);
+        }
         self.units.clear();
         self.retained = 0;
         if let Some(number) = self.conflict.take() {
+            P::mark(Mark::ConflictStands);
             return self.halt(Halt::new(Code::ServerIdConflict).with_server_error(number));
         }
         if let Err(halt) = self.check_start(stored.as_deref()) {
@@ -598,6 +656,9 @@ impl<P: Probe> Replica<P> {
             Some(Drain::Asked) => {}
             Some(Drain::Reached | Drain::Halting) | None => {
                 // What had been reached, or lay before what cannot be delivered, was not durable after all.
+                if self.draining.is_some() {
+                    P::mark(Mark::DrainForgotten);
+                }
                 self.draining = None;
                 self.halting = None;
                 self.dial();
@@ -621,6 +682,7 @@ impl<P: Probe> Replica<P> {
             return if self.config.override_stored {
                 Ok(())
             } else {
+                P::mark(Mark::StartConflict);
                 Err(Halt::new(Code::StartPositionConflict))
             };
         }
@@ -658,6 +720,7 @@ impl<P: Probe> Replica<P> {
     fn on_released(&mut self, bytes: usize) {
         self.sink_moved = self.now;
         if let Some(unit) = self.units.front_mut().filter(|unit| unit.streamed) {
+            P::mark(Mark::Released);
             let bytes = bytes.min(unit.bytes);
             unit.bytes -= bytes;
             self.retained = self.retained.saturating_sub(bytes);
@@ -674,9 +737,10 @@ impl<P: Probe> Replica<P> {
         };
         match failure.class {
             FailureClass::Permanent => return self.halt(halt()),
-            FailureClass::Aborted => {}
+            FailureClass::Aborted => P::mark(Mark::SinkAborted),
             FailureClass::Transient | FailureClass::Unknown | FailureClass::Fenced | FailureClass::Stale => {
                 if self.sink_has_failed() {
+                    P::mark(Mark::SinkFailedTooLong);
                     return self.halt(halt());
                 }
             }
@@ -684,7 +748,11 @@ impl<P: Probe> Replica<P> {
         // An answer is a sign of life, too.
         self.sink_moved = self.now;
         // Where the position is being asked for already, that answer settles it.
-        if self.asked.is_none() && self.ask_again.is_none() {
+        if self.asked.is_some() || self.ask_again.is_some() {
+            P::mark(Mark::FailedWhileAsked);
+        } else if P::mutant(Mutant::TrustMemory) {
+            self.once_more();
+        } else {
             self.ask(LoadReason::AfterFailure);
         }
     }
@@ -698,6 +766,9 @@ impl<P: Probe> Replica<P> {
         self.tell_progress(true);
         self.draining = Some(Drain::Asked);
         self.leave_link();
+        if !self.units.is_empty() {
+            P::mark(Mark::DrainWithUnits);
+        }
     }
 
     /// The goal of `until` is reached.
@@ -712,13 +783,19 @@ impl<P: Probe> Replica<P> {
     pub(super) fn halt_behind_units(&mut self, halt: Halt) {
         self.tell_progress(true);
         self.leave_link();
+        if P::mutant(Mutant::HaltDropsUnits) {
+            return self.halt(halt);
+        }
+        if !self.units.is_empty() {
+            P::mark(Mark::HaltBehindUnits);
+        }
         self.draining = Some(Drain::Halting);
         self.halting = Some(halt);
     }
 
     fn stopped_if_drained(&mut self) -> bool {
         let done = self.draining.is_some()
-            && self.units.is_empty()
+            && (self.units.is_empty() || P::mutant(Mutant::StopWithUnits))
             && self.asked.is_none()
             && self.ask_again.is_none()
             && self.reapply_at.is_none();
@@ -740,6 +817,12 @@ impl<P: Probe> Replica<P> {
         let limits = &self.config.limits;
         let first = limits.backoff_first;
         let longest = first.saturating_mul(1 << attempts.min(20)).min(limits.backoff_max);
+        if longest == limits.backoff_max {
+            P::mark(Mark::BackoffLongest);
+        }
+        if P::mutant(Mutant::NoBackoff) {
+            return Now(self.now.0.saturating_add(1));
+        }
         let us = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
         let wait = self.entropy.upto(us).max(BACKOFF_MIN_US.min(us));
         Now(self.now.0.saturating_add(wait))
@@ -777,6 +860,11 @@ impl<P: Probe> Replica<P> {
                 }
             }
         }
+        if let Event::TxCommit(commit) = &event
+            && P::mutant(Mutant::AckOnEmit)
+        {
+            self.pass(commit.seq);
+        }
         self.outputs.push_back(Output::Event(event));
     }
 
@@ -793,12 +881,20 @@ impl<P: Probe> Replica<P> {
         let epoch = stored.map_or(0, Position::epoch);
         let fresh = |set: GtidSet| Position::new(set, captured.clone()).with_epoch(epoch);
         let position = match (&self.config.start, stored) {
+            (Start::Stored, Some(_)) if P::mutant(Mutant::ClaimForgets) => fresh(found.purged.clone()),
+            (Start::Stored, Some(_)) if P::mutant(Mutant::StoredIsCurrent) => fresh(found.executed.clone()),
             (Start::Stored, Some(stored)) => stored.clone(),
             (Start::Stored, None) => fresh(GtidSet::new()),
+            (Start::Earliest, _) if P::mutant(Mutant::EarliestIsCurrent) => fresh(found.executed.clone()),
+            (Start::Current, _) if P::mutant(Mutant::CurrentIsEarliest) => fresh(found.purged.clone()),
+            (Start::At(_), _) if P::mutant(Mutant::AtIsEarliest) => fresh(found.purged.clone()),
             (Start::Earliest, _) => fresh(found.purged.clone()),
             (Start::Current, _) => fresh(found.executed.clone()),
             (Start::At(set), _) => fresh(set.clone()),
         };
+        if P::mutant(Mutant::ClaimNothing) && stored.is_some() {
+            return position;
+        }
         position.claimed(self.owner)
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     assemble::{Assembler, Setup},
     config::{Start, Until},
     deliver::{Event, Position},
-    gtid::GtidSet,
+    gtid::{Gtid, GtidSet, Interval, Tsid},
     halt::{Code, Detail, Halt},
     link::{
         BinlogDump, DumpRefusal, ErrorMeaning, Framer, Handshake, HandshakeError, OkPacket, PacketError,
@@ -23,7 +23,7 @@ use crate::{
         command::{BINLOG_THROUGH_GTID, query},
         packet::{Piece, encode},
     },
-    probe::Probe,
+    probe::{Mark, Mutant, Probe},
 };
 
 /// Room for what surrounds a row event: its packet's marker byte and a checksum.
@@ -50,7 +50,10 @@ impl<P: Probe> Replica<P> {
 
     /// Whether something said about `epoch` is about the open link.
     fn is_current(&self, epoch: DialEpoch) -> bool {
-        self.link_open && epoch == self.epoch
+        if self.link_open && epoch != self.epoch {
+            P::mark(Mark::OldDial);
+        }
+        self.link_open && (epoch == self.epoch || P::mutant(Mutant::AnyDial))
     }
 
     pub(super) fn on_connected(&mut self, epoch: DialEpoch) -> Result<(), ApiMisuse> {
@@ -139,10 +142,14 @@ impl<P: Probe> Replica<P> {
         self.leave_link();
         self.facts.trouble = Some(halt.code);
         let since = *self.trouble_since.get_or_insert(self.now);
-        if self.now.since(since) >= self.config.limits.trouble_max {
+        if self.now.since(since) >= self.config.limits.trouble_max || P::mutant(Mutant::HaltOnDrop) {
+            P::mark(Mark::TroubleTooLong);
             return self.halt(halt);
         }
         self.trouble = Some(halt);
+        if self.asked.is_some() {
+            P::mark(Mark::TroubleWhileAsked);
+        }
         if self.draining.is_none() && self.asked.is_none_or(|(reason, _)| reason == LoadReason::AfterFailure)
         {
             let at = self.backoff(self.attempts);
@@ -154,6 +161,9 @@ impl<P: Probe> Replica<P> {
     /// The stream is alive: trouble is forgotten.
     fn alive(&mut self) {
         self.attempts = 0;
+        if P::mutant(Mutant::NeverForgive) {
+            return;
+        }
         self.trouble_since = None;
         self.trouble = None;
         self.facts.trouble = None;
@@ -163,9 +173,9 @@ impl<P: Probe> Replica<P> {
     /// Closes the link, if there is one, and ends what was being emitted.
     pub(super) fn leave_link(&mut self) {
         if let Phase::Streaming(_, mut assembler) = core::mem::replace(&mut self.phase, Phase::Parked)
-            && let Some(abort) = assembler.abort()
+            && let Some(end) = assembler.abort()
         {
-            self.emit(abort);
+            self.emit(end);
         }
         self.link_deadline = None;
         if core::mem::take(&mut self.link_open) {
@@ -329,8 +339,11 @@ impl<P: Probe> Replica<P> {
             Ok(Next::Ask(sql, gates)) => self.question(wire, gates, &sql),
             Ok(Next::History(gates)) => self.on_history(wire, gates),
             Ok(Next::Open(found)) => self.register(wire, found),
-            Err(Closed::Halt(halt)) => self.halt(halt),
-            Err(Closed::Retry(halt)) => self.trouble(halt),
+            Err(Closed::Retry(halt)) if !P::mutant(Mutant::HaltOnGateRetry) => {
+                P::mark(Mark::GateRetry);
+                self.trouble(halt);
+            }
+            Err(Closed::Halt(halt) | Closed::Retry(halt)) => self.halt(halt),
         }
     }
 
@@ -342,8 +355,20 @@ impl<P: Probe> Replica<P> {
         self.facts.purged = Some(found.purged.clone());
         match test_history(position.gtid_set(), found) {
             Ok(()) => {}
-            Err(Closed::Halt(halt)) => return self.halt(halt),
-            Err(Closed::Retry(halt)) => return self.trouble(halt),
+            Err(Closed::Halt(Halt { code: Code::DataGap, .. })) if P::mutant(Mutant::SkipGap) => {}
+            Err(_) if P::mutant(Mutant::TrustAnySource) => {}
+            Err(Closed::Halt(halt)) => {
+                P::mark(Mark::HistoryHalt);
+                return self.halt(halt);
+            }
+            Err(Closed::Retry(halt)) => {
+                P::mark(Mark::SourceBehind);
+                return self.trouble(halt);
+            }
+        }
+        let behind = found.executed.subtract(position.gtid_set()).count();
+        if P::mutant(Mutant::RefuseOlder) && self.claim == Claim::Open && behind > 5 {
+            return self.halt(Halt::new(Code::DataGap));
         }
         if self.config.whole_history
             && self.claim != Claim::Done
@@ -359,6 +384,7 @@ impl<P: Probe> Replica<P> {
             self.config.until = Some(Until::Set(found.executed.clone()));
         }
         if self.claim == Claim::Done {
+            P::mark(Mark::Resumed);
             return self.set_session_up(wire, gates);
         }
         let seq = self.seq();
@@ -392,7 +418,10 @@ impl<P: Probe> Replica<P> {
             | Phase::Securing(..)
             | Phase::Gating(..)
             | Phase::Registering(..)
-            | Phase::Streaming(..)) => self.phase = other,
+            | Phase::Streaming(..)) => {
+                P::mark(Mark::ClaimedWithoutLink);
+                self.phase = other;
+            }
         }
     }
 
@@ -429,7 +458,7 @@ impl<P: Probe> Replica<P> {
         };
         let mut request = position.gtid_set().clone();
         let mut verify = BTreeMap::new();
-        if !self.verified {
+        if !self.verified && !P::mutant(Mutant::NoVerify) {
             // The last processed transaction of each source and tag is asked for once more: it is skipped,
             // and its commit timestamp tells a history that was reset and has grown again (BL-37).
             for (tsid, last) in position.last() {
@@ -438,11 +467,13 @@ impl<P: Probe> Replica<P> {
                     set
                 });
                 if found.purged.contains(&last.gtid) {
+                    P::mark(Mark::HistoryUnverified);
                     self.facts.history_unverified = true;
                     if self.config.strict {
                         return self.halt(Halt::new(Code::SourceHistoryUnverified));
                     }
                 } else if position.gtid_set().contains(&last.gtid) {
+                    P::mark(Mark::VerifyAsked);
                     request = request.subtract(&one);
                     verify.insert(*tsid, last.clone());
                 }
@@ -463,7 +494,13 @@ impl<P: Probe> Replica<P> {
         if assembler.is_reached() {
             return self.reached();
         }
-        let encoded = request.encode();
+        if request.iter().any(|(_, intervals)| intervals.len() > 1) {
+            P::mark(Mark::PositionHasGaps);
+        }
+        if request.has_tags() {
+            P::mark(Mark::PositionHasTags);
+        }
+        let encoded = mistaken::<P>(request, found).encode();
         let dump = BinlogDump {
             flags: BINLOG_THROUGH_GTID,
             server_id: self.config.server_id,
@@ -485,6 +522,7 @@ impl<P: Probe> Replica<P> {
             DumpRefusal::DataGap => self.lacks(by(Code::DataGap)),
             DumpRefusal::ServerIdConflict => {
                 // A second owner of the same target is told by its epoch, so that is asked first.
+                P::mark(Mark::ServerIdConflict);
                 self.leave_link();
                 self.conflict = Some(number);
                 self.start_over();
@@ -506,6 +544,7 @@ impl<P: Probe> Replica<P> {
         if core::mem::replace(&mut self.refused_for_lack, true) {
             self.halt(halt);
         } else {
+            P::mark(Mark::RefusedForLack);
             self.trouble(halt);
         }
     }
@@ -513,7 +552,7 @@ impl<P: Probe> Replica<P> {
     // ---- the stream --------------------------------------------------------------------------
 
     fn stream_step(&mut self, mut wire: Wire, mut assembler: Box<Assembler<P>>) -> bool {
-        if self.paused || self.retained >= self.config.limits.retained_max {
+        if self.paused || self.is_spent() {
             return self.park(Phase::Streaming(wire, assembler));
         }
         let done = if assembler.is_inflating() {
@@ -522,7 +561,10 @@ impl<P: Probe> Replica<P> {
             match wire.framer.next_piece() {
                 Ok(Piece::Bytes(bytes)) => assembler.piece(&bytes),
                 Ok(Piece::End) => assembler.end_pieces(),
-                Ok(Piece::Wait) => return self.park(Phase::Streaming(wire, assembler)),
+                Ok(Piece::Wait) => {
+                    P::mark(Mark::PieceAwaited);
+                    return self.park(Phase::Streaming(wire, assembler));
+                }
                 Err(error) => {
                     self.phase = Phase::Streaming(wire, assembler);
                     return self.on_packet_error(error);
@@ -541,6 +583,7 @@ impl<P: Probe> Replica<P> {
                         return true;
                     }
                     Ok(StreamPacket::Error(error)) => {
+                        P::mark(Mark::StreamError);
                         self.phase = Phase::Streaming(wire, assembler);
                         self.on_dump_refused(&error);
                         return true;
@@ -569,6 +612,7 @@ impl<P: Probe> Replica<P> {
 
     /// A large payload event is inflated while it is read; the packet's marker byte goes first.
     fn begin_pieces(&mut self, wire: &mut Wire, assembler: &mut Assembler<P>) -> Result<bool, Halt> {
+        P::mark(Mark::InPieces);
         self.facts.events += 1;
         assembler.begin_pieces()?;
         match wire.framer.next_piece() {
@@ -609,11 +653,35 @@ impl<P: Probe> Replica<P> {
         let limits = self.config.limits;
         let Phase::Streaming(_, assembler) = &mut self.phase else { return };
         let Some(since) = assembler.passed_since() else { return };
-        let due = now
-            || self.now >= since.after(limits.progress_every)
-            || assembler.passed_count() >= limits.progress_gtids;
-        if due && let Some(event) = assembler.take_progress(&mut self.next_seq) {
+        let in_time = self.now >= since.after(limits.progress_every);
+        let due = now || in_time || assembler.passed_count() >= limits.progress_gtids;
+        if due {
+            P::mark(if in_time { Mark::ProgressByTime } else { Mark::ProgressBeforeTime });
+        }
+        if due
+            && !P::mutant(Mutant::NeverTell)
+            && let Some(event) = assembler.take_progress(&mut self.next_seq)
+        {
             self.emit(event);
         }
     }
+}
+
+/// The request as it is, unless a mistake is asked for.
+fn mistaken<P: Probe>(request: GtidSet, found: &Findings) -> GtidSet {
+    if P::mutant(Mutant::SkipGap) {
+        return request.union(&found.purged);
+    }
+    if P::mutant(Mutant::TrustAnySource) {
+        return request.intersect(&found.executed);
+    }
+    if !P::mutant(Mutant::AskPastEnd) {
+        return request;
+    }
+    let past = |(tsid, intervals): (Tsid, &[Interval])| {
+        intervals.last().and_then(|last| Gtid::new(tsid.uuid, tsid.tag, last.end().saturating_add(1)))
+    };
+    let next: GtidSet =
+        request.iter().filter_map(past).filter(|gtid| found.executed.contains(gtid)).collect();
+    request.union(&next)
 }

@@ -1,12 +1,17 @@
 //! What must hold, one file each, independent of the core.
 
+pub mod account;
 pub mod bounds;
+pub mod fencing;
 pub mod grammar;
 pub mod halts;
 pub mod monotone;
+pub mod patience;
 pub mod prefix;
 pub mod progress;
 pub mod seam;
+pub mod start;
+pub mod window;
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]

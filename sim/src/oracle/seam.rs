@@ -2,6 +2,7 @@
 
 use capstan_core::{
     halt::Halt,
+    probe::Probe,
     replica::{Output, Read, Replica, WakeReason},
     time::Now,
 };
@@ -41,7 +42,7 @@ pub fn same_idle(
 }
 
 /// Behind a halt there is only the halt.
-pub fn halt_is_sticky(core: &mut Replica, halt: &Halt) -> Result<(), Failure> {
+pub fn halt_is_sticky<P: Probe>(core: &mut Replica<P>, halt: &Halt) -> Result<(), Failure> {
     let again = core.poll_output();
     if matches!(&again, Output::Halt(again) if again == halt) {
         return Ok(());

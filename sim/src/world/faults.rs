@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 
 use capstan_core::{
     deliver::Position,
-    gtid::GtidSet,
+    gtid::{Gtid, GtidSet, Tag, Tsid},
     replica::{Input, LostReason},
 };
 use capstan_fake_source::server::Damage;
 
 use super::{SECOND, World, net::State};
 use crate::{
+    extras,
     fault::Fault,
     oracle::Failure,
     plan::Planned,
@@ -44,7 +45,7 @@ impl World {
             Fault::Reset => self.cut(LostReason::Reset),
             Fault::HalfOpen => self.half_open(),
             Fault::DialFails => {
-                self.regimes.dial_fails = until;
+                self.regimes.dial_fails = self.now + 3 * lasts;
                 self.cut(LostReason::Reset);
                 false
             }
@@ -72,6 +73,9 @@ impl World {
             Fault::Restart | Fault::ServerCrash => {
                 self.cut(if fault == Fault::Restart { LostReason::Eof } else { LostReason::Reset });
                 self.regimes.dial_fails = self.now + lasts.min(20 * SECOND);
+                if fault == Fault::ServerCrash && !self.facts.reset {
+                    self.dies_in_group();
+                }
                 self.servers[self.primary].restart(fault == Fault::Restart, 9);
                 true
             }
@@ -91,6 +95,10 @@ impl World {
             Fault::Purge => self.purge_processed(),
             Fault::PurgeRace => {
                 self.directed.purge_race = true;
+                // Only the first link of a process asks for what is purged then.
+                if self.counts.steps.is_multiple_of(2) {
+                    self.crash(0, SECOND);
+                }
                 self.cut(LostReason::Eof);
                 false
             }
@@ -112,7 +120,7 @@ impl World {
                 self.regimes.slow_sink = until;
                 true
             }
-            Fault::SinkTransient => self.outcome(Outcome::Transient, until),
+            Fault::SinkTransient => self.outcome(Outcome::Transient, self.now + 3 * lasts),
             Fault::AnswerLost => self.outcome(Outcome::AnswerLost, until),
             Fault::NothingAndLost => self.outcome(Outcome::NothingAndLost, until),
             Fault::LateCommit => self.next_outcome(Outcome::Late),
@@ -120,13 +128,17 @@ impl World {
             Fault::HangsAndLands => self.next_outcome(Outcome::HangLate),
             Fault::SinkPermanent => self.next_outcome(Outcome::Permanent),
             Fault::PositionUnreadable => {
-                self.regimes.unreadable = until;
+                self.regimes.unreadable = self.now + 3 * lasts;
                 self.cut(LostReason::Eof);
                 false
             }
             Fault::PositionHangs => {
                 self.directed.reading = Some(Reading::Hang);
-                self.cut(LostReason::Eof);
+                if self.counts.steps.is_multiple_of(2) {
+                    self.cut(LostReason::Eof);
+                } else {
+                    self.directed.next_outcome = Some(Outcome::NothingAndLost);
+                }
                 false
             }
             Fault::TimeJump => {
@@ -152,6 +164,18 @@ impl World {
             self.count(fault);
         }
         Ok(())
+    }
+
+    /// The primary was writing a group when it died.
+    fn dies_in_group(&mut self) {
+        let uuid = self.servers[self.primary].uuid;
+        let tsid = Tsid { uuid, tag: Tag::NONE };
+        let next = self.gnos.get(&tsid).copied().unwrap_or(0) + 1;
+        let large = self.counts.transactions.is_multiple_of(2);
+        if let Some(gtid) = Gtid::new(uuid, Tag::NONE, next) {
+            let part = extras::part(gtid, super::SOURCE_EPOCH + self.now, large);
+            self.servers[self.primary].append(&part);
+        }
     }
 
     fn half_open(&mut self) -> bool {
@@ -198,8 +222,12 @@ impl World {
         self.cut(reason);
         let old = self.primary;
         self.primary = (old + 1) % self.servers.len();
-        let missing = self.servers[self.primary].take_back(behind);
+        // Parts of groups that died with a server are nobody's.
+        let mut missing = self.servers[self.primary].take_back(behind);
+        missing.retain(|group| group.gtid().is_some());
         if lost {
+            // What was prepared may be gone.
+            self.extras = extras::Extras::default();
             let gone: GtidSet = missing.iter().filter_map(|group| group.gtid().copied()).collect();
             for entry in &mut self.truth.entries {
                 entry.lost |= entry.gtid.as_ref().is_some_and(|gtid| gone.contains(gtid));
@@ -274,7 +302,7 @@ impl World {
                     if shorter && gno == interval.end() {
                         continue;
                     }
-                    let Some(gtid) = capstan_core::gtid::Gtid::new(tsid.uuid, tsid.tag, gno) else {
+                    let Some(gtid) = Gtid::new(tsid.uuid, tsid.tag, gno) else {
                         continue;
                     };
                     let at = super::SOURCE_EPOCH + self.now + 1_000_000_000;
@@ -297,8 +325,14 @@ impl World {
         if position.is_none() {
             return false;
         }
-        while !self.processes.is_empty() {
-            self.crash(0, 2 * SECOND);
+        if self.counts.steps.is_multiple_of(2) {
+            while !self.processes.is_empty() {
+                self.crash(0, 2 * SECOND);
+            }
+        } else {
+            // Under the eyes of who uses it.
+            self.facts.restored = true;
+            self.cut(LostReason::Reset);
         }
         self.deferred.clear();
         self.note(|| format!("the target is restored at {position:?}"));
@@ -342,9 +376,7 @@ impl World {
                 process.input(now, Input::Pause)?;
             }
             self.regimes.paused = until;
-            let planned = Planned { at: until, lasts: 0, fault: Fault::Pause };
-            let index = self.planned.iter().position(|p| p.at > until).unwrap_or(self.planned.len());
-            self.planned.insert(index, planned);
+            self.plan_soon(Fault::Pause, until - self.now);
             return Ok(!self.processes.is_empty());
         }
         self.regimes.paused = 0;

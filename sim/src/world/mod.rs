@@ -24,8 +24,9 @@ use capstan_fake_source::{Group, Server};
 use self::net::Link;
 use crate::{
     choices::Choices,
+    extras::Extras,
     fault::Fault,
-    oracle::{Failure, bounds::Dials, prefix::Prefix, progress::Steps},
+    oracle::{Failure, bounds::Dials, fencing::Fencing, prefix::Prefix, progress::Steps, window::Window},
     plan::{Begin, Plan, Planned, Wishes},
     process::{End, Process, Reading},
     sink::{Deferred, Outcome, Script, Stage, lock},
@@ -57,6 +58,8 @@ pub struct Counts {
     pub steps: u64,
     /// Commits of the sink.
     pub commits: u64,
+    /// Batches that a sink was given again, where the library owns the position.
+    pub again: u64,
     /// Writes that a condition refused.
     pub refused: u64,
     /// Transactions that were streamed, and aborted.
@@ -106,11 +109,15 @@ pub struct World {
     backlog_at: u64,
     truth: Truth,
     workload: Workload,
+    extras: Extras,
     gnos: BTreeMap<Tsid, u64>,
     commits_left: u32,
     commit_at: u64,
     store: Shared,
     prefix: Prefix,
+    fencing: Fencing,
+    window: Window,
+    library: bool,
     processes: Vec<Process>,
     links: BTreeMap<u32, Link>,
     late_dials: Vec<(u64, u32, capstan_core::replica::DialEpoch)>,
@@ -160,7 +167,7 @@ impl World {
     #[must_use]
     pub fn new(mut choices: Choices, wishes: Wishes, traced: bool) -> Self {
         let plan = Plan::draw(&mut choices, wishes);
-        Self::of_plan(plan, choices, traced)
+        Self::of_plan(plan, choices, traced, wishes.library)
     }
 
     /// A world for a story that is told step by step: nothing happens by itself but the process that
@@ -169,10 +176,18 @@ impl World {
     pub fn story(change: impl FnOnce(&mut Plan)) -> Self {
         let mut plan = Plan::quiet();
         change(&mut plan);
-        Self::of_plan(plan, Choices::replay(Vec::new()), true)
+        Self::of_plan(plan, Choices::replay(Vec::new()), true, false)
     }
 
-    fn of_plan(plan: Plan, choices: Choices, traced: bool) -> Self {
+    /// The same, and the position is kept beside the sink.
+    #[must_use]
+    pub fn library_story(change: impl FnOnce(&mut Plan)) -> Self {
+        let mut plan = Plan::quiet();
+        change(&mut plan);
+        Self::of_plan(plan, Choices::replay(Vec::new()), true, true)
+    }
+
+    fn of_plan(plan: Plan, choices: Choices, traced: bool, library: bool) -> Self {
         let servers = (1..=3_u8)
             .map(|n| {
                 let mut server = Server::new(Uuid([n; 16]), u32::from(n), plan.version);
@@ -192,11 +207,15 @@ impl World {
             backlog_at: 0,
             truth: Truth::default(),
             workload: Workload::default(),
+            extras: Extras::default(),
             gnos: BTreeMap::new(),
             commits_left,
             commit_at: 0,
             store: Arc::new(Mutex::new(Store::default())),
             prefix: Prefix::default(),
+            fencing: Fencing::default(),
+            window: Window::default(),
+            library,
             processes: Vec::new(),
             links: BTreeMap::new(),
             late_dials: Vec::new(),
@@ -525,7 +544,9 @@ impl World {
             (None, Some((outcome, until))) if until > now => outcome,
             (None, _) => Outcome::Ok,
         };
-        Script { begin_at: now, change_us, commit_us, outcome }
+        // Where the position is kept beside the sink, either of the two fails.
+        let at_store = self.library && self.counts.steps % 2 == 1;
+        Script { begin_at: now, change_us, commit_us, outcome, at_store }
     }
 
     fn script_used(&mut self, script: Script) {
@@ -553,6 +574,8 @@ impl World {
         if let Some(reading) = self.directed.reading.take() {
             self.facts.sink_trouble.get_or_insert(self.now);
             self.count(Fault::PositionHangs);
+            // The link does not wait for the answer.
+            self.plan_soon(Fault::Reset, 2 * SECOND);
             return reading;
         }
         if self.regimes.unreadable > self.now {
@@ -561,6 +584,16 @@ impl World {
             return Reading::Transient;
         }
         Reading::Ok
+    }
+
+    /// One more fault, before long.
+    fn plan_soon(&mut self, fault: Fault, after: u64) {
+        if self.healed {
+            return;
+        }
+        let planned = Planned { at: self.now + after, lasts: 0, fault };
+        let index = self.planned.iter().position(|p| p.at > planned.at).unwrap_or(self.planned.len());
+        self.planned.insert(index, planned);
     }
 
     fn collect_deferred(&mut self, index: usize) {
@@ -576,8 +609,9 @@ impl World {
     fn land(&mut self) {
         let Some(at) = self.deferred.iter().position(|(at, _)| *at <= self.now) else { return };
         let (_, deferred) = self.deferred.remove(at);
-        let landed = lock(&self.store).commit(&deferred.expected, &deferred.position, deferred.units);
-        self.note(|| format!("a late write of {} lands: {landed:?}", deferred.position));
+        let Deferred { expected, position, units, writer } = deferred;
+        let landed = lock(&self.store).commit(&expected, &position, units, writer);
+        self.note(|| format!("a late write of {position} lands: {landed:?}"));
     }
 
     // ---- the source ----------------------------------------------------------------------------
@@ -588,7 +622,8 @@ impl World {
         let tagged = drawn || std::mem::take(&mut self.tag_next);
         let tag = if tagged { Tag::from_bytes(b"batch").unwrap_or(Tag::NONE) } else { Tag::NONE };
         let gno = self.gnos.entry(Tsid { uuid, tag }).or_default();
-        *gno += 1;
+        // Numbers are left out where a transaction failed after it had got one.
+        *gno += if *gno % 16 == 6 { 2 } else { 1 };
         Gtid::new(uuid, tag, *gno).expect("small numbers")
     }
 
@@ -605,7 +640,11 @@ impl World {
     fn commit_of(&mut self, shape: Shape) {
         let gtid = self.gtid();
         let at = SOURCE_EPOCH + self.now;
-        let (group, entry) = self.workload.make(shape, gtid, at, &mut self.choices);
+        // Whoever starts behind a prepared transaction rightly halts at its end.
+        let begun = lock(&self.store).position.is_some();
+        let extra =
+            (shape == Shape::Empty && begun).then(|| self.extras.instead_of_empty(gtid, at)).flatten();
+        let (group, entry) = extra.unwrap_or_else(|| self.workload.make(shape, gtid, at, &mut self.choices));
         self.note(|| format!("the source commits {gtid}: {shape:?}"));
         if let Shape::Ddl | Shape::CreateSelect = shape {
             self.counts.schema_changes += 1;
@@ -693,6 +732,9 @@ impl World {
             changes: 0,
             streamed: false,
             committed: false,
+            writer: id,
+            library: self.library,
+            at_hand_over: None,
         };
         match Process::start(
             id,
@@ -705,6 +747,14 @@ impl World {
         ) {
             Ok(process) => self.processes.push(process),
             Err(failure) => self.note(|| format!("{failure}")),
+        }
+        let twin = self.planned.iter().any(|planned| planned.fault == Fault::Zombie);
+        if id == 1 && twin {
+            // Somebody starts it twice, and the second one is late.
+            self.spawn();
+            if let Some(process) = self.processes.last_mut() {
+                process.answer = Some((self.now + 5 * SECOND, Reading::Ok));
+            }
         }
         self.facts.life.insert(id, self.now);
         if self.processes.len() == 1 {

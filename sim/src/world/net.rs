@@ -105,6 +105,9 @@ impl World {
         }
         let state = State::Dialling { at, refused };
         let server = self.primary;
+        if let Some(process) = self.processes.iter_mut().find(|process| process.id == id) {
+            process.dials_to(self.servers[server].executed());
+        }
         self.note(|| format!("process {id} dials server {server} ({epoch:?})"));
         let link =
             Link { epoch, server, state, next_at: self.now, half_open: false, dump_since: None, reads: 0 };

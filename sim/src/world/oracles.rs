@@ -4,22 +4,36 @@ use capstan_core::{config::Start, deliver::Position, halt::Code};
 
 use super::World;
 use crate::{
-    oracle::{Failure, bounds, halts, monotone, progress},
+    oracle::{Failure, bounds, halts, monotone, progress, start},
     process::Process,
     sink::lock,
+    store::Commit,
     truth::Poison,
 };
 
 impl World {
     /// Looks at everything that can have changed.
     pub(super) fn look(&mut self) -> Result<(), Failure> {
-        let commits = {
+        let (commits, applied) = {
             let mut store = lock(&self.store);
             self.counts.commits = store.commits;
             self.counts.refused = store.refused;
-            std::mem::take(&mut store.unseen)
+            (std::mem::take(&mut store.unseen), std::mem::take(&mut store.applied))
         };
+        for application in &applied {
+            self.note(|| format!("applied: {} with {} units", application.after, application.units.len()));
+            // What was stored when it was applied: nothing is stored between two looks but these commits.
+            let stored =
+                commits.first().map_or_else(|| lock(&self.store).position.clone(), |c| c.before.clone());
+            self.window.applied(&self.truth, &self.prefix, stored.as_ref(), application)?;
+            self.counts.again = self.window.again;
+        }
         for commit in &commits {
+            if self.library {
+                self.window.stored(commit)?;
+            }
+            self.fencing.check(commit)?;
+            self.begins_right(commit)?;
             self.note(|| format!("stored: {} with {} units", commit.after, commit.units.len()));
             monotone::check(commit)?;
             self.prefix.check(&self.truth, commit)?;
@@ -33,6 +47,19 @@ impl World {
             progress::not_stuck(process)?;
         }
         Ok(())
+    }
+
+    /// The first claim is where the pipeline was told to begin.
+    fn begins_right(&self, commit: &Commit) -> Result<(), Failure> {
+        let writer = self.processes.iter().find(|process| process.id == commit.writer);
+        let (None, Some(process)) = (&commit.before, writer) else { return Ok(()) };
+        let Some(floor) = &process.floor else {
+            return Err(Failure::new("start", "something was stored before the first dial"));
+        };
+        let server = self.links.get(&process.id).map_or(self.primary, |link| link.server);
+        let server = &self.servers[server];
+        let all = self.truth.entries.iter().filter_map(|entry| entry.gtid).collect();
+        start::check(&process.config.start, commit.after.gtid_set(), floor, server.purged(), &all)
     }
 
     /// The group that cannot be delivered. With a sink that works, everything before it is stored.

@@ -328,7 +328,13 @@ impl Session {
             None => {}
             Some(Damage::Flip) => {
                 // Not in the header, whose fields the core looks at first.
-                let at = event.len() - 1 - usize::from(crc32) * CHECKSUM_LEN;
+                let last = event.len() - 1 - usize::from(crc32) * CHECKSUM_LEN;
+                // The last byte of a row or the middle of them all.
+                let at = if event.len().is_multiple_of(2) {
+                    usize::midpoint(crate::event::HEADER_LEN, last)
+                } else {
+                    last
+                };
                 if crc32 && at >= crate::event::HEADER_LEN {
                     event[at] ^= 0x10;
                     self.damage = None;
