@@ -77,10 +77,16 @@ pub fn source_rows(server: &Server, prefix: &str) -> Rows {
             .collect();
         rows.sort();
         if !rows.is_empty() {
-            found.insert(format!("{schema}.{table}"), rows);
+            found.insert(name_of(&schema, &table), rows);
         }
     }
     found
+}
+
+/// `schema.table`, in backticks where a name has a dot itself.
+fn name_of(schema: &str, table: &str) -> String {
+    let part = |name: &str| if name.contains('.') { format!("`{name}`") } else { name.to_owned() };
+    format!("{}.{}", part(schema), part(table))
 }
 
 /// What is selected for a column, and how it compares.
@@ -151,7 +157,7 @@ pub fn mirror_rows(path: &Path) -> Rows {
             .collect();
         rows.sort();
         if !rows.is_empty() {
-            found.insert(format!("{schema}.{table}"), rows);
+            found.insert(name_of(&schema, &table), rows);
         }
     }
     found

@@ -9,7 +9,7 @@ use capstan::{
     Decision, Expected, GtidSet, Position, Stored as _,
     checkpoint::FileCheckpoint,
     jsonl::{JsonFile, JsonOptions},
-    sqlite::{Ledger, LedgerOptions},
+    sqlite::{Ledger, LedgerOptions, Mirror, MirrorOptions},
 };
 use common::capstan;
 
@@ -31,12 +31,18 @@ fn targets(folder: &Path) -> Vec<String> {
         .unwrap()
         .decide(&nothing, &position(), &decision)
         .unwrap();
+    let mirror = folder.join("m.db");
+    Mirror::open(&mirror, MirrorOptions::default())
+        .unwrap()
+        .decide(&nothing, &position(), &decision)
+        .unwrap();
     let lines = folder.join("l.jsonl");
     JsonFile::open(&lines, JsonOptions::default()).unwrap().decide(&nothing, &position(), &decision).unwrap();
     let file = folder.join("p.position");
     FileCheckpoint::open(&file).unwrap().decide(&nothing, &position(), &decision).unwrap();
     vec![
         format!("sqlite:{}?mode=ledger", ledger.display()),
+        format!("sqlite:{}", mirror.display()),
         format!("jsonl:{}", lines.display()),
         format!("checkpoint:{}", file.display()),
     ]

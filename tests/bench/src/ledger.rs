@@ -11,7 +11,8 @@ use rusqlite::{Connection, params};
 
 use crate::{Error, median, workload};
 
-type Row = (Option<String>, Option<String>, String, Option<String>, Option<String>, Option<String>, Option<String>);
+type Row =
+    (Option<String>, Option<String>, String, Option<String>, Option<String>, Option<String>, Option<String>);
 
 async fn ours(server: &Server, path: &Path, synchronous: Synchronous) -> Result<f64, Error> {
     let source: Source = format!("mysql://root@127.0.0.1:{}/?ssl-mode=disabled", server.port()).parse()?;

@@ -5,11 +5,15 @@
 //!
 //! `… -- ledger`: changes per second from a real MySQL into the SQLite ledger, against bare prepared inserts of
 //! the same rows in equal transactions.
+//!
+//! `… -- mirror`: the same into the SQLite mirror, against bare prepared statements of the same kind; and
+//! deletes from a table without a key.
 #![forbid(unsafe_code)]
 
 mod ledger;
 mod live;
 mod memory;
+mod mirror;
 mod workload;
 
 type Error = Box<dyn std::error::Error>;
@@ -21,8 +25,9 @@ fn main() -> Result<(), Error> {
     match what.as_str() {
         "live" => live::run(scale.max(1)),
         "ledger" => ledger::run(scale.max(1)),
+        "mirror" => mirror::run(scale.max(1)),
         _ => {
-            eprintln!("usage: capstan-bench live|ledger [SCALE]");
+            eprintln!("usage: capstan-bench live|ledger|mirror [SCALE]");
             std::process::exit(2);
         }
     }
