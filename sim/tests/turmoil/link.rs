@@ -30,6 +30,11 @@ fn whole_session(seed: u64) -> u64 {
     stage.origin.bytes_out()
 }
 
+/// An end that was not heard would be noticed by a deadline: 10 s for a step of the handshake, 30 s for silence.
+fn assert_noticed_at_once(stage: &Stage) {
+    assert!(stage.now() < secs(9), "noticed by a deadline: {:?}", stage.now());
+}
+
 /// Every place a link can end at, in the greeting, the login, the questions, the dump, a streamed transaction.
 fn cut_everywhere(seed: u64, cut: impl Fn(&Stage, u64), happened: impl Fn(&Stage) -> u64) {
     let whole = whole_session(seed);
@@ -46,6 +51,7 @@ fn cut_everywhere(seed: u64, cut: impl Fn(&Stage, u64), happened: impl Fn(&Stage
         stage.finish();
         assert!(happened(&stage) >= 1, "the cut at {at} has not happened");
         assert!(lock(&stage.wire).dials >= 2, "cut at {at}");
+        assert_noticed_at_once(&stage);
         reconnects += stage.status().reconnects;
     }
     assert!(reconnects > 10, "{reconnects} links were lost after their stream had begun");
@@ -81,6 +87,7 @@ fn a_server_that_closes_without_reading_resets_the_link() {
     stage.start_until_all();
     stage.finish();
     assert_eq!(lock(&stage.wire).resets, 2);
+    assert_noticed_at_once(&stage);
 }
 
 #[test]
@@ -93,6 +100,7 @@ fn a_link_that_cannot_be_written_any_more_is_left_and_dialled_again() {
         stage.finish();
         let wire = lock(&stage.wire);
         assert_eq!((wire.deaf, wire.dials), (1, 2), "deaf after {after}");
+        assert_noticed_at_once(&stage);
     }
 }
 
