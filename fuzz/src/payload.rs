@@ -15,8 +15,14 @@ pub fn check(data: &[u8]) {
     let Ok(payload) = TransactionPayload::decode(&Bytes::copy_from_slice(body)) else { return };
     let whole = events(&payload, payload.payload.len().max(1));
     let pieces = events(&payload, usize::from(step).max(1));
-    assert_eq!(whole.0, pieces.0, "in pieces of {step} bytes: other events");
-    assert_eq!(whole.1, pieces.1, "in pieces of {step} bytes: another end");
+    match (whole.1, pieces.1) {
+        // How far a damaged payload is read before that shows depends on the pieces. Nothing of it takes effect.
+        (Err(_), Err(_)) => {
+            let both = whole.0.len().min(pieces.0.len());
+            assert_eq!(whole.0[..both], pieces.0[..both], "in pieces of {step} bytes: other events");
+        }
+        _ => assert_eq!(whole, pieces, "in pieces of {step} bytes"),
+    }
     if let (Compression::Zstd, Ok(true)) = (payload.header.compression, whole.1) {
         let mut truth = Vec::new();
         let mut decoder = zstd::stream::read::Decoder::new(&*payload.payload).expect("memory");

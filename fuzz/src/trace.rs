@@ -235,7 +235,9 @@ impl Run {
             let bytes = self.pipe.split_to(max.min(self.read_max).min(self.pipe.len())).freeze();
             self.give(Input::Bytes(Link::Stream, DialEpoch(self.epoch), bytes));
         }
-        self.said.push(format!("{:?}", self.idle));
+        if !self.ended {
+            self.said.push(format!("{:?}", self.idle));
+        }
     }
 
     /// Two ticks at one instant: the second changes nothing.

@@ -44,9 +44,8 @@ struct Place {
 
 /// What the switch is, at the end of the crate's `lib.rs`.
 const SWITCH: &str = "
-extern crate std;
+mod mutant_switch { extern crate std;
 /// Whether this mutant is on.
-#[allow(missing_docs, clippy::all)]
 pub fn mutant_is_on(id: u32) -> bool {
     use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
     static ON: AtomicU32 = AtomicU32::new(u32::MAX);
@@ -57,6 +56,8 @@ pub fn mutant_is_on(id: u32) -> bool {
     }
     on == id
 }
+}
+pub use mutant_switch::mutant_is_on;
 ";
 
 fn main() -> ExitCode {

@@ -150,6 +150,8 @@ impl<'s> Walk<'s> {
         if let (Some(first), Some(last)) = (block.stmts.first(), block.stmts.last()) {
             let range = self.offset(first.span().start())..self.offset(last.span().end());
             let open = self.offset(block.brace_token.span.open().end());
+            let close = self.offset(block.brace_token.span.close().start());
+            let closes: Vec<usize> = self.by_place.get(&(range.start, range.end)).into_iter().flatten().map(|(id, _)| *id).collect();
             for (id, mutant) in self.take(&range) {
                 let value = mutant
                     .replacement
@@ -168,6 +170,7 @@ impl<'s> Walk<'s> {
                     ..Edit::default()
                 });
             }
+            self.edits.push(Edit { range: close..close, rank: isize::MAX, closes, ..Edit::default() });
         }
         outer
     }
