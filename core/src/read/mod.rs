@@ -35,7 +35,7 @@
 //! | DECIMAL | text with full scale: `String`, or a type that is read from text | |
 //! | DATE, TIME, DATETIME, TIMESTAMP | text as the server prints it, TIMESTAMP in UTC | |
 //! | CHAR, VARCHAR, TEXT | `String`; `&str` where the column is in UTF-8 or ASCII | bytes, by a type that asks for them (`serde_bytes`) |
-//! | BINARY, VARBINARY, BLOB, GEOMETRY | bytes (`serde_bytes`); `&[u8]` but for a padded BINARY | |
+//! | BINARY, VARBINARY, BLOB, GEOMETRY | bytes (`serde_bytes`); `&[u8]` but for a padded BINARY | `String`, if they are UTF-8 |
 //! | VECTOR | `Vec<f32>` | bytes |
 //! | ENUM | its label: `&str`, `String`, or an `enum` without fields | |
 //! | SET | the labels with commas between them | `Vec<String>` of them |
