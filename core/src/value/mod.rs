@@ -10,6 +10,7 @@ mod shape;
 mod table;
 mod temporal;
 mod text;
+mod wkt;
 
 pub use decimal::Decimal;
 pub use json::Json;

@@ -1,5 +1,6 @@
 //! GEOMETRY and VECTOR values, and BIT.
 
+use alloc::string::String;
 use core::fmt;
 
 /// A BIT(n) value.
@@ -85,6 +86,13 @@ impl<'a> Geometry<'a> {
     #[must_use]
     pub fn wkb(self) -> &'a [u8] {
         self.bytes.get(4..).unwrap_or_default()
+    }
+
+    /// Well-known text, axes as in [`Geometry::wkb`] (`ST_AsText(g, 'axis-order=long-lat')`), each coordinate
+    /// with the fewest digits that read back as the same double; `None` if the bytes are no geometry.
+    #[must_use]
+    pub fn to_wkt(self) -> Option<String> {
+        super::wkt::of(self.wkb())
     }
 }
 

@@ -243,11 +243,12 @@ pub struct Check {
 
 #[derive(Args, Debug)]
 pub struct Inspect {
-    /// Binlog files.
+    /// Binlog files, plain or compressed with gzip or zstd; `-` is standard input.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
-    /// Counts instead of changes.
+    /// Counts instead of changes: events, transactions, rows and bytes of each table, the largest
+    /// transactions, the time they span.
     #[arg(long)]
     pub summary: bool,
 
@@ -267,9 +268,9 @@ pub struct Inspect {
     #[arg(long, value_enum, value_name = "FORM")]
     pub bigint: Option<BigintText>,
 
-    /// How it prints; changes are JSON lines either way.
-    #[arg(short, long, value_enum, default_value = "text")]
-    pub output: Output,
+    /// How it prints. Without it changes are for people on a terminal, else JSON lines; a summary is for people.
+    #[arg(short, long, value_enum)]
+    pub output: Option<Output>,
 }
 
 #[derive(Args, Debug)]

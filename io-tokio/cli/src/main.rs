@@ -13,6 +13,7 @@ mod people;
 mod pipeline;
 mod position;
 mod settings;
+mod shown;
 mod signals;
 mod status;
 mod sync;
@@ -51,7 +52,7 @@ fn run(command: Command) -> (Output, Result<u8, Failure>) {
         Command::Check(args) => (args.output, check::run(&args)),
         Command::Tail(args) => (args.output.unwrap_or(Output::Text), tail::run(args)),
         Command::Sync(args) => (args.output, sync::run(args)),
-        Command::Inspect(args) => (args.output, inspect::run(&args)),
+        Command::Inspect(args) => (args.output.unwrap_or(Output::Text), inspect::run(&args)),
         Command::Position(args) => position::run(&args),
         Command::Status(args) => (args.output, status::run(&args)),
     }

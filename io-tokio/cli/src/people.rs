@@ -1,17 +1,22 @@
 //! Changes for people to read on a terminal.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    collections::HashMap,
+    io::{self, IsTerminal as _, Write as _},
+    sync::Arc,
+};
 
 use capstan::{
     Ack, BlockingBatch, BlockingSink, BlockingTransaction, BlockingUnit, Change, Item, Op, Position,
-    SchemaChange, SinkError, SinkResultExt as _,
+    SchemaChange, SinkError, SinkResultExt as _, TableVersion,
     core::{
         binlog::rows::Row,
-        text::{TextOptions, write_time, write_value},
+        text::{TextOptions, write_time},
+        value::ValueError,
     },
 };
 
-use crate::out::end_if_closed;
+use crate::{out::end_if_closed, shown};
 
 /// Lines of a transaction that are held until it is whole.
 const HELD_MAX: usize = 64 << 20;
@@ -22,11 +27,19 @@ pub struct People {
     out: String,
     colours: bool,
     position: Option<Position>,
+    /// Tables whose columns were shown, in the version they were shown in.
+    tables: HashMap<(String, String), Arc<TableVersion>>,
 }
 
 impl People {
     pub fn new(text: TextOptions) -> Self {
-        Self { text, out: String::new(), colours: io::stdout().is_terminal(), position: None }
+        Self {
+            text,
+            out: String::new(),
+            colours: io::stdout().is_terminal(),
+            position: None,
+            tables: HashMap::new(),
+        }
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
@@ -61,30 +74,27 @@ impl People {
     }
 
     fn change(&mut self, change: &Change<'_>) -> Result<(), SinkError> {
+        self.table(change.table);
         let (colour, sign) = match change.op {
             Op::Insert => ("32", "+ insert"),
             Op::Update => ("33", "~ update"),
             Op::Delete => ("31", "- delete"),
         };
-        let table = format!("{}.{}", change.table.schema(), change.table.table());
-        let line = format!("   {} {}", self.paint(colour, sign), self.paint("1", &table));
+        let line = format!("   {} {}", self.paint(colour, sign), self.paint("1", &full_name(change.table)));
         self.out.push_str(&line);
         let columns = change.table.columns();
         let key: Vec<usize> = change.table.primary_key().iter().map(|part| part.column).collect();
         for (index, column) in columns.iter().enumerate() {
+            let name = shown::name(&column.name);
             let before = value(change.before, index, self.text)?;
             let after = value(change.after, index, self.text)?;
             match (before, after) {
                 (Some(before), Some(after)) if before == after && !key.contains(&index) => {}
                 (Some(before), Some(after)) if before == after => {
-                    self.out.push_str(&format!(" {}={after}", column.name));
+                    self.out.push_str(&format!(" {name}={after}"));
                 }
-                (Some(before), Some(after)) => {
-                    self.out.push_str(&format!(" {}={before} → {after}", column.name));
-                }
-                (Some(only), None) | (None, Some(only)) => {
-                    self.out.push_str(&format!(" {}={only}", column.name))
-                }
+                (Some(before), Some(after)) => self.out.push_str(&format!(" {name}={before} → {after}")),
+                (Some(only), None) | (None, Some(only)) => self.out.push_str(&format!(" {name}={only}")),
                 (None, None) => {}
             }
         }
@@ -92,14 +102,41 @@ impl People {
         Ok(())
     }
 
+    /// The columns of a table and their types, before its first change and whenever they are others.
+    fn table(&mut self, table: &Arc<TableVersion>) {
+        let name = (table.schema().to_owned(), table.table().to_owned());
+        // A new link describes the same table once more.
+        let known = self.tables.insert(name, Arc::clone(table));
+        if known.is_some_and(|known| Arc::ptr_eq(&known, table) || known == *table) {
+            return;
+        }
+        let columns: Vec<String> = table
+            .columns()
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !table.is_left_out(*index))
+            .map(|(_, column)| format!("{} {}", shown::name(&column.name), column.column_type.type_name()))
+            .collect();
+        let line = format!("   {} ({})", full_name(table), columns.join(", "));
+        let line = self.paint("2", &line);
+        self.out.push_str(&line);
+        self.out.push('\n');
+    }
+
     fn schema_change(&mut self, change: &SchemaChange) {
-        let line = format!("   {} {}\n", self.paint("36", "! schema"), change.statement.replace('\n', " "));
+        let line = format!("   {} {}\n", self.paint("36", "! schema"), shown::statement(&change.statement));
         self.out.push_str(&line);
     }
 }
 
-/// A value as JSON text, shortened for a line; `None` where the row has none.
+fn full_name(table: &TableVersion) -> String {
+    shown::name(&format!("{}.{}", table.schema(), table.table()))
+}
+
+/// A value, shortened for a line; `None` where the row has none.
 fn value(row: Option<Row<'_>>, index: usize, options: TextOptions) -> Result<Option<String>, SinkError> {
+    /// Characters of a value that are shown.
+    const SHOWN: usize = 120;
     let Some(row) = row else { return Ok(None) };
     if !row.is_present(index) {
         return Ok(None);
@@ -107,13 +144,8 @@ fn value(row: Option<Row<'_>>, index: usize, options: TextOptions) -> Result<Opt
     let mut text = String::new();
     let value = row.get(index)?;
     let Some(column) = row.table().columns().get(index) else { return Ok(None) };
-    write_value(&mut text, column, value, options)
-        .map_err(|reason| capstan::core::value::ValueError { column: index, reason })?;
-    const SHOWN: usize = 120;
-    if text.chars().count() > SHOWN {
-        let cut: String = text.chars().take(SHOWN).collect();
-        text = format!("{cut}…");
-    }
+    shown::value(&mut text, column, value, options, SHOWN)
+        .map_err(|reason| ValueError { column: index, reason })?;
     Ok(Some(text))
 }
 

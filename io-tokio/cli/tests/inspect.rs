@@ -3,9 +3,9 @@
 
 mod common;
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, io::Write as _, process::Stdio};
 
-use common::{capstan, fixture};
+use common::{capstan, command, fixture};
 
 /// The beginnings of the events of `cases/BL-01.binlog`, from the sizes in its headers; the last is its end.
 fn event_offsets(file: &[u8]) -> Vec<usize> {
@@ -212,4 +212,132 @@ fn a_partial_row_image_halts_with_its_place() {
     assert_eq!((called.status, halt["code"].as_str()), (4, Some("partial_row_image")));
     assert_eq!(halt["file"], "partial-json.binlog");
     assert!(halt["offset"].as_u64() > Some(4) && halt["gtid"].is_string(), "{halt}");
+}
+
+/// Names, types, labels and numbers of members, and the words for what is not there.
+#[test]
+fn people_see_names_and_types() {
+    let shown = |name: &str| {
+        let called =
+            capstan(&["inspect".as_ref(), "-o".as_ref(), "text".as_ref(), fixture(name).as_os_str()]);
+        assert_eq!(called.status, 0, "{name}: {called:?}");
+        assert!(!called.out.contains('\u{1b}'), "no colours into a pipe");
+        called.out
+    };
+    let words = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    let times = words(&shown("cases/BL-01.binlog"));
+    for line in [
+        "+ insert b01.t",
+        "id int 1",
+        "f time(6) \"-16:08:04.010123\"",
+        "5 changes,",
+        "! schema CREATE TABLE",
+    ] {
+        assert!(times.iter().any(|got| got.starts_with(line)), "{line}: {times:#?}");
+    }
+    let enums = words(&shown("cases/BL-07.binlog"));
+    for line in ["a enum \"e256\" (256)", "b enum \"f200\" (200)", "b enum \"\" (0)"] {
+        assert!(enums.iter().any(|got| got == line), "{line}: {enums:#?}");
+    }
+    let types = words(&shown("types/types.binlog"));
+    for line in [
+        "l linestring LINESTRING(0 0,1 1,2 2)",
+        "ps point POINT(20 10) (SRID 4326)",
+        "gc geomcollection NULL",
+    ] {
+        assert!(types.iter().any(|got| got == line), "{line}");
+    }
+}
+
+/// The same file, compressed and through a pipe, is the same file, wherever one begins.
+#[test]
+fn compressed_files_and_standard_input_read_as_the_file() {
+    let plain = fixture("cases/BL-01.binlog");
+    let bytes = fs::read(&plain).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&bytes).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zst = zstd::encode_all(&bytes[..], 1).unwrap();
+    let (gz_path, zst_path) = (folder.path().join("a"), folder.path().join("b"));
+    fs::write(&gz_path, &gzip).unwrap();
+    fs::write(&zst_path, &zst).unwrap();
+    let offsets = event_offsets(&bytes);
+    for start in [None, Some(4), Some(offsets[2]), Some(offsets[4])] {
+        let mut arguments = vec!["inspect".to_owned()];
+        if let Some(start) = start {
+            arguments.extend(["--start-offset".to_owned(), start.to_string()]);
+        }
+        let called = |path: &str, input: &[u8]| {
+            let mut child = command()
+                .args(&arguments)
+                .arg(path)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let _ = child.stdin.take().unwrap().write_all(input);
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{path} from {start:?}: {output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let want = called(plain.to_str().unwrap(), b"");
+        assert_eq!(called(gz_path.to_str().unwrap(), b""), want, "gzip from {start:?}");
+        assert_eq!(called(zst_path.to_str().unwrap(), b""), want, "zstd from {start:?}");
+        for input in [&bytes, &gzip, &zst] {
+            assert_eq!(called("-", input), want, "standard input from {start:?}");
+        }
+    }
+    // Damaged or cut, it ends with a code, never as if it were whole.
+    for (path, whole) in [(&gz_path, &gzip), (&zst_path, &zst)] {
+        for cut in [whole.len() / 2, whole.len() - 1] {
+            fs::write(path, &whole[..cut]).unwrap();
+            let called = capstan(&["inspect", path.to_str().unwrap(), "-o", "json"]);
+            assert_eq!(
+                (called.status, called.halt()["code"].as_str()),
+                (4, Some("event_malformed")),
+                "{cut}"
+            );
+        }
+    }
+}
+
+/// The sums of a summary against the lines of the same file.
+#[test]
+fn the_summary_counts_rows_and_names_the_largest() {
+    let path = fixture("captured/savepoints.binlog");
+    let path = path.to_str().unwrap();
+    let summary = &capstan(&["inspect", "--summary", "-o", "json", path]).lines()[0];
+    let lines = capstan(&["inspect", path]).lines();
+    let changes: Vec<_> = lines
+        .iter()
+        .filter(|line| line["kind"] == "transaction")
+        .map(|line| line["changes"].as_array().unwrap().len() as u64)
+        .collect();
+    let rows: u64 = summary["tables"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|table| {
+            ["inserts", "updates", "deletes"].map(|op| table[op].as_u64().unwrap()).iter().sum::<u64>()
+        })
+        .sum();
+    assert!(rows > 0);
+    assert_eq!(rows, changes.iter().sum::<u64>());
+    let largest = summary["largest"].as_array().unwrap();
+    assert_eq!(largest.len(), lines.len().min(5));
+    let file = fs::read(path).unwrap();
+    let offsets = event_offsets(&file);
+    for transaction in largest {
+        let at = transaction["offset"].as_u64().unwrap() as usize;
+        let end = at + transaction["bytes"].as_u64().unwrap() as usize;
+        assert!(offsets.contains(&at) && offsets.contains(&end), "{transaction}");
+        // GTID_LOG_EVENT
+        assert_eq!(file[at + 4], 33);
+    }
+    let text = capstan(&["inspect", "--summary", path]).out;
+    assert!(text.contains("largest transactions") && text.contains(largest[0]["gtid"].as_str().unwrap()));
 }

@@ -1,0 +1,112 @@
+//! Values and statements as people read them.
+
+use std::fmt::Write as _;
+
+use capstan::core::{
+    text::{TextOptions, write_value},
+    value::{Column, Value, ValueFault},
+};
+
+/// Appends a value: JSON text, but `0x…` for bytes, `NULL`, and `(absent)` for a column that is not in the image.
+/// Beyond `most` characters it is cut, and its whole length is told.
+pub fn value(
+    out: &mut String,
+    column: &Column,
+    value: Value<'_>,
+    options: TextOptions,
+    most: usize,
+) -> Result<(), ValueFault> {
+    match value {
+        Value::Null => out.push_str("NULL"),
+        Value::Absent => out.push_str("(absent)"),
+        Value::Binary(bytes) => hex(out, &bytes.to_bytes(), most),
+        Value::Blob(bytes) => hex(out, bytes, most),
+        Value::Vector(vector) => hex(out, vector.as_bytes(), most),
+        Value::Geometry(geometry) => {
+            let start = out.len();
+            match geometry.to_wkt() {
+                Some(wkt) => out.push_str(&wkt),
+                None => hex(out, geometry.as_bytes(), most),
+            }
+            cut(out, start, most);
+            if geometry.srid() != 0 {
+                let _ = write!(out, " (SRID {})", geometry.srid());
+            }
+        }
+        Value::Enum(member) => {
+            write_value(out, column, value, options)?;
+            if member.label().is_some() {
+                let _ = write!(out, " ({})", member.index());
+            }
+        }
+        other => {
+            let start = out.len();
+            write_value(out, column, other, options)?;
+            cut(out, start, most);
+        }
+    }
+    Ok(())
+}
+
+/// A statement in one line, without what a terminal would obey.
+pub fn statement(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.trim().chars() {
+        match c {
+            '\n' | '\r' | '\t' => out.push(' '),
+            c if c.is_control() => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A name, without what a terminal would obey.
+pub fn name(text: &str) -> String {
+    statement(text)
+}
+
+fn hex(out: &mut String, bytes: &[u8], most: usize) {
+    out.push_str("0x");
+    let shown = bytes.get(..most / 2).unwrap_or(bytes);
+    for byte in shown {
+        let _ = write!(out, "{byte:02x}");
+    }
+    if shown.len() < bytes.len() {
+        let _ = write!(out, "… ({} bytes)", bytes.len());
+    }
+}
+
+fn cut(out: &mut String, start: usize, most: usize) {
+    let Some(text) = out.get(start..) else { return };
+    let Some((at, _)) = text.char_indices().nth(most) else { return };
+    let whole = text.len();
+    out.truncate(start.saturating_add(at));
+    let _ = write!(out, "… ({whole} bytes)");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        assert_eq!(
+            statement("CREATE\tTABLE t (\n a INT) -- \u{1b}[2J "),
+            "CREATE TABLE t (  a INT) -- \\u{1b}[2J"
+        );
+    }
+
+    #[test]
+    fn what_is_long_is_cut_and_says_so() {
+        let mut out = String::from("x=");
+        hex(&mut out, &[0xab; 5], 6);
+        assert_eq!(out, "x=0xababab… (5 bytes)");
+        let mut out = String::from("=\"äöü\"");
+        cut(&mut out, 1, 3);
+        assert_eq!(out, "=\"äö… (8 bytes)");
+        let mut out = String::from("=abc");
+        cut(&mut out, 1, 3);
+        assert_eq!(out, "=abc");
+    }
+}
