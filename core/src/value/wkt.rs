@@ -64,8 +64,8 @@ fn body(out: &mut String, r: &mut Reader<'_>, shape: Shape, depth: usize) -> Opt
             point(out, r)?;
             out.push(')');
         }
-        Shape::Line => list(out, r, |out, r| point(out, r))?,
-        Shape::Area => list(out, r, |out, r| list(out, r, |out, r| point(out, r)))?,
+        Shape::Line => list(out, r, point)?,
+        Shape::Area => list(out, r, |out, r| list(out, r, point))?,
         Shape::Many(of) => list(out, r, |out, r| {
             if head(r)? != of {
                 return None;
