@@ -74,6 +74,7 @@ fn shown(path: &Path) -> String {
 
 const AFTER_UPSERTS: &str = "c04.t: 1 20 7 | 3 30 5 | 6 50 7\n";
 
+/// Red when the catalogue in memory outlives a batch that was rolled back.
 #[test]
 fn upserts_replace_and_moving_keys_come_out_the_same_however_they_are_cut() {
     let kit = || Kit::from_binlog(UPSERTS).unwrap();
@@ -101,6 +102,7 @@ fn renames_swaps_and_created_copies_are_followed() {
     assert_eq!(mirrored(RENAMES), "");
 }
 
+/// Red when the number of rows that a statement touched is not looked at.
 #[test]
 fn a_statement_that_touches_no_row_or_finds_its_key_halts_and_leaves_all_as_it_was() {
     for spoil in [
