@@ -39,9 +39,22 @@ pub fn value(
                 let _ = write!(out, " ({})", member.index());
             }
         }
-        other => {
+        Value::Int(_)
+        | Value::UInt(_)
+        | Value::Float(_)
+        | Value::Double(_)
+        | Value::Decimal(_)
+        | Value::Bit(_)
+        | Value::Year(_)
+        | Value::Date(_)
+        | Value::Time(_)
+        | Value::DateTime(_)
+        | Value::Timestamp(_)
+        | Value::Text(_)
+        | Value::Set(_)
+        | Value::Json(_) => {
             let start = out.len();
-            write_value(out, column, other, options)?;
+            write_value(out, column, value, options)?;
             cut(out, start, most);
         }
     }
