@@ -109,6 +109,7 @@ pub mod checkpoint;
 mod decision;
 mod driver;
 mod fault;
+pub mod file;
 #[cfg(any(feature = "checkpoint-file", feature = "jsonl"))]
 mod io_failure;
 #[cfg(feature = "jsonl")]

@@ -1,6 +1,6 @@
 //! The checksum at the end of an event.
 
-use super::{EventError, EventHeader, EventType, flags};
+use super::{EventError, EventType, flags};
 
 /// How the events of a file are checked (`binlog_checksum`; `enum_binlog_checksum_alg`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,13 +47,20 @@ impl Checksum {
 /// Where the flags stand in the header (`FLAGS_OFFSET`).
 const FLAGS_OFFSET: usize = 17;
 
+/// Where the type code stands in the header (`EVENT_TYPE_OFFSET`).
+const TYPE_OFFSET: usize = 4;
+
 fn crc32(content: &[u8]) -> u32 {
-    let header = EventHeader::parse(content).ok();
-    let in_use =
-        header.is_some_and(|h| h.event_type == EventType::FormatDescription && h.has(flags::BINLOG_IN_USE));
+    if content.get(TYPE_OFFSET) == Some(&EventType::FormatDescription.code()) {
+        return crc32_of_format_description(content);
+    }
+    crc32fast::hash(content)
+}
+
+fn crc32_of_format_description(content: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     match content.split_at_checked(FLAGS_OFFSET) {
-        Some((before, [low, after @ ..])) if in_use => {
+        Some((before, [low, after @ ..])) => {
             hasher.update(before);
             hasher.update(&[low & !flags::BINLOG_IN_USE.to_le_bytes()[0]]);
             hasher.update(after);

@@ -1,6 +1,6 @@
 //! Events as they come, checked.
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 
 use super::{Checksum, EventError, EventHeader, EventType, FormatDescription};
 
@@ -73,7 +73,8 @@ impl EventDecoder {
         }
         let mut body = event;
         body.truncate(length);
-        Ok(Event { header, body: body.split_off(EventHeader::LENGTH) })
+        body.advance(EventHeader::LENGTH);
+        Ok(Event { header, body })
     }
 
     /// Checks a format description, takes its algorithm over, and gives its length without the sum:

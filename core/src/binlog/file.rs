@@ -1,6 +1,6 @@
 //! A binlog file, cut into events.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::{Event, EventDecoder, EventError, EventHeader, EventType};
 
@@ -102,6 +102,11 @@ impl FileReader {
 
     /// Gives the next bytes of the file.
     pub fn feed(&mut self, bytes: &[u8]) {
+        self.input.feed(Bytes::copy_from_slice(bytes));
+    }
+
+    /// As [`feed`](Self::feed), without a copy: events that lie whole in `bytes` share its memory.
+    pub fn feed_bytes(&mut self, bytes: Bytes) {
         self.input.feed(bytes);
     }
 
@@ -148,7 +153,7 @@ impl FileReader {
             self.offset = HEAD;
             self.expects = Expects::FormatDescription;
         }
-        let Ok(header) = EventHeader::parse(self.input.peek()) else { return Ok(None) };
+        let Ok(header) = EventHeader::parse(self.input.peek(EventHeader::LENGTH)) else { return Ok(None) };
         // Looked at before its end is there: a wrong size must not swallow the rest of the file.
         if self.expects == Expects::FormatDescription && header.event_type != EventType::FormatDescription {
             return Err(FileErrorKind::FormatDescriptionMissing);
@@ -178,29 +183,52 @@ const HEAD: u64 = 4;
 /// Bytes fed and not yet taken.
 #[derive(Clone, Default)]
 struct Input {
-    fed: BytesMut,
+    /// What was left of earlier pieces, in front of `piece`: the head of an event that spans pieces.
+    joined: BytesMut,
+    piece: Bytes,
 }
 
 impl core::fmt::Debug for Input {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "<{} bytes>", self.fed.len())
+        write!(f, "<{} bytes>", self.joined.len().saturating_add(self.piece.len()))
     }
 }
 
 impl Input {
-    fn feed(&mut self, bytes: &[u8]) {
-        self.fed.extend_from_slice(bytes);
+    fn feed(&mut self, piece: Bytes) {
+        self.join(usize::MAX);
+        self.piece = piece;
     }
 
-    fn peek(&self) -> &[u8] {
-        &self.fed
+    /// The next bytes, `n` of them if so many are there.
+    fn peek(&mut self, n: usize) -> &[u8] {
+        if self.joined.is_empty() && self.piece.len() >= n {
+            return &self.piece;
+        }
+        self.join(n.saturating_sub(self.joined.len()));
+        &self.joined
     }
 
     fn is_empty(&self) -> bool {
-        self.fed.is_empty()
+        self.joined.is_empty() && self.piece.is_empty()
     }
 
     fn take(&mut self, n: usize) -> Option<Bytes> {
-        if n > self.fed.len() { None } else { Some(self.fed.split_to(n).freeze()) }
+        if self.joined.is_empty() && n <= self.piece.len() {
+            return Some(self.piece.split_to(n));
+        }
+        // What is left of a piece is copied, so that its memory can be used again.
+        self.join(n.saturating_sub(self.joined.len()));
+        (n <= self.joined.len()).then(|| self.joined.split_to(n).freeze())
+    }
+
+    /// Moves up to `n` bytes of the piece behind those of earlier ones.
+    fn join(&mut self, n: usize) {
+        let n = n.min(self.piece.len());
+        self.joined.extend_from_slice(self.piece.get(..n).unwrap_or_default());
+        self.piece.advance(n);
+        if self.piece.is_empty() {
+            self.piece = Bytes::new();
+        }
     }
 }

@@ -200,7 +200,7 @@ impl Position {
 
     /// Adds one step.
     pub fn advance(&mut self, step: &Advance) {
-        self.gtid_set = self.gtid_set.union(&step.gtids);
+        self.gtid_set.add_all(&step.gtids);
         for (tsid, last) in &step.last {
             self.last.insert(*tsid, last.clone());
         }

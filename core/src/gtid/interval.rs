@@ -53,16 +53,23 @@ impl core::fmt::Debug for Interval {
     }
 }
 
-/// Grows the list by the number behind its end: the case of every transaction in order.
+/// Grows the last interval by the number behind its end: the case of every transaction in order.
 #[inline]
-pub(super) fn append(list: &mut [Interval], gno: u64) -> bool {
-    match list.last_mut() {
-        Some(last) if last.behind() == gno && gno <= GNO_MAX => {
-            last.end = gno;
-            true
-        }
-        _ => false,
+pub(super) fn append(last: &mut Interval, gno: u64) -> bool {
+    let grows = last.behind() == gno && gno <= GNO_MAX;
+    if grows {
+        last.end = gno;
     }
+    grows
+}
+
+/// Grows the last interval by one that starts in it or right behind it; `false` if it starts elsewhere.
+pub(super) fn extend(last: &mut Interval, next: Interval) -> bool {
+    let grows = last.start <= next.start && next.start <= last.behind();
+    if grows {
+        last.end = max(last.end, next.end);
+    }
+    grows
 }
 
 /// Adds one number; whether it is new.

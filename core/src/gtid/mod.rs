@@ -18,7 +18,7 @@ mod uuid;
 
 pub use binary::GtidSetDecodeError;
 pub use interval::{GNO_MAX, Interval};
-pub use set::{GtidSet, Iter};
+pub use set::{GtidSet, IntervalIter, Intervals, Iter};
 pub use tag::{Tag, TagError};
 pub use text::{Expected, GtidTextError};
 pub use uuid::{Uuid, UuidError};

@@ -1,6 +1,6 @@
 //! A set of GTIDs.
 
-use alloc::vec::Vec;
+use alloc::{borrow::Cow, sync::Arc, vec::Vec};
 use core::cmp::Ordering;
 use core::hash::{Hash, Hasher};
 use core::iter::Peekable;
@@ -30,10 +30,124 @@ pub struct GtidSet {
     hint: usize,
 }
 
+/// One source. A stream adds at the end of its last interval and nowhere else, and each batch keeps the set
+/// before it: so what is before the last interval is shared, and a copy of a set costs the same whatever the
+/// number of its gaps.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Entry {
     tsid: Tsid,
-    intervals: Vec<Interval>,
+    earlier: Arc<Vec<Interval>>,
+    last: Interval,
+}
+
+impl Entry {
+    /// `None` for no intervals.
+    fn new(tsid: Tsid, mut intervals: Vec<Interval>) -> Option<Self> {
+        let last = intervals.pop()?;
+        Some(Self { tsid, earlier: Arc::new(intervals), last })
+    }
+
+    fn intervals(&self) -> Intervals<'_> {
+        Intervals { earlier: &self.earlier, last: Some(&self.last) }
+    }
+
+    fn insert(&mut self, gno: u64) -> bool {
+        if interval::append(&mut self.last, gno) {
+            return true;
+        }
+        if self.last.start() <= gno {
+            if gno <= self.last.end() {
+                return false;
+            }
+            if let Some(next) = Interval::new(gno, gno) {
+                Arc::make_mut(&mut self.earlier).push(core::mem::replace(&mut self.last, next));
+                return true;
+            }
+        }
+        let mut all = self.intervals().to_vec();
+        let is_new = interval::insert(&mut all, gno);
+        if is_new && let Some(entry) = Self::new(self.tsid, all) {
+            *self = entry;
+        }
+        is_new
+    }
+}
+
+/// The intervals of one source in a set, in order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Intervals<'a> {
+    earlier: &'a [Interval],
+    last: Option<&'a Interval>,
+}
+
+impl<'a> Intervals<'a> {
+    const NONE: Self = Self { earlier: &[], last: None };
+
+    /// How many.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.earlier.len().saturating_add(if self.last.is_some() { 1 } else { 0 })
+    }
+
+    /// None at all.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.last.is_none()
+    }
+
+    /// The one with the lowest numbers.
+    #[must_use]
+    pub fn first(&self) -> Option<&'a Interval> {
+        self.earlier.first().or(self.last)
+    }
+
+    /// The one with the highest numbers.
+    #[must_use]
+    pub const fn last(&self) -> Option<&'a Interval> {
+        self.last
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> IntervalIter<'a> {
+        self.earlier.iter().chain(self.last)
+    }
+
+    fn to_vec(self) -> Vec<Interval> {
+        self.iter().copied().collect()
+    }
+
+    fn contains(&self, gno: u64) -> bool {
+        match self.last {
+            Some(last) if last.start() <= gno => gno <= last.end(),
+            _ => interval::contains(self.earlier, gno),
+        }
+    }
+
+    fn list(&self) -> Cow<'a, [Interval]> {
+        match (self.earlier, self.last) {
+            ([], Some(last)) => Cow::Borrowed(core::slice::from_ref(last)),
+            _ => Cow::Owned(self.to_vec()),
+        }
+    }
+}
+
+/// What [`Intervals`] walk by.
+pub type IntervalIter<'a> =
+    core::iter::Chain<core::slice::Iter<'a, Interval>, core::option::IntoIter<&'a Interval>>;
+
+impl<'a> IntoIterator for Intervals<'a> {
+    type Item = &'a Interval;
+    type IntoIter = IntervalIter<'a>;
+
+    fn into_iter(self) -> IntervalIter<'a> {
+        self.iter()
+    }
+}
+
+impl core::fmt::Debug for Intervals<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 impl GtidSet {
@@ -49,7 +163,7 @@ impl GtidSet {
     pub fn add(&mut self, gtid: &Gtid) -> bool {
         if let Some(entry) = self.entries.get_mut(self.hint)
             && entry.tsid == gtid.tsid()
-            && interval::append(&mut entry.intervals, gtid.gno())
+            && interval::append(&mut entry.last, gtid.gno())
         {
             return true;
         }
@@ -58,21 +172,45 @@ impl GtidSet {
 
     #[cold]
     fn add_anywhere(&mut self, gtid: &Gtid) -> bool {
-        let at = match self.find(&gtid.tsid()) {
-            Ok(at) => at,
-            Err(at) => {
-                self.entries.insert(at, Entry { tsid: gtid.tsid(), intervals: Vec::new() });
-                at
+        match self.find(&gtid.tsid()) {
+            Ok(at) => {
+                self.hint = at;
+                self.entries.get_mut(at).is_some_and(|entry| entry.insert(gtid.gno()))
             }
-        };
-        self.hint = at;
-        self.entries.get_mut(at).is_some_and(|entry| interval::insert(&mut entry.intervals, gtid.gno()))
+            Err(at) => {
+                self.hint = at;
+                let entry = Interval::new(gtid.gno(), gtid.gno())
+                    .and_then(|only| Entry::new(gtid.tsid(), Vec::from([only])));
+                let Some(entry) = entry else { return false };
+                self.entries.insert(at, entry);
+                true
+            }
+        }
+    }
+
+    /// Adds what another set holds, in place: what goes on where this one ends costs no copy.
+    pub fn add_all(&mut self, other: &Self) {
+        for theirs in &other.entries {
+            match self.find(&theirs.tsid) {
+                Err(at) => self.entries.insert(at, theirs.clone()),
+                Ok(at) => {
+                    let Some(ours) = self.entries.get_mut(at) else { continue };
+                    if theirs.earlier.is_empty() && interval::extend(&mut ours.last, theirs.last) {
+                        continue;
+                    }
+                    let all = interval::union(&ours.intervals().list(), &theirs.intervals().list());
+                    if let Some(entry) = Entry::new(theirs.tsid, all) {
+                        *ours = entry;
+                    }
+                }
+            }
+        }
     }
 
     /// Whether the set holds `gtid`.
     #[must_use]
     pub fn contains(&self, gtid: &Gtid) -> bool {
-        interval::contains(self.intervals(&gtid.tsid()), gtid.gno())
+        self.intervals(&gtid.tsid()).contains(gtid.gno())
     }
 
     /// Whether the set holds nothing.
@@ -91,7 +229,7 @@ impl GtidSet {
     /// How many GTIDs the set holds; `u64::MAX` if they are more.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.iter().flat_map(|(_, list)| list).fold(0, |sum: u64, iv| sum.saturating_add(iv.count()))
+        self.iter().flat_map(|(_, list)| list.iter()).fold(0, |sum: u64, iv| sum.saturating_add(iv.count()))
     }
 
     /// Sources with their intervals, in order.
@@ -102,11 +240,9 @@ impl GtidSet {
 
     /// The intervals of one source, sorted; empty if the set has none of it.
     #[must_use]
-    pub fn intervals(&self, tsid: &Tsid) -> &[Interval] {
-        match self.find(tsid).ok().and_then(|at| self.entries.get(at)) {
-            Some(entry) => &entry.intervals,
-            None => &[],
-        }
+    pub fn intervals(&self, tsid: &Tsid) -> Intervals<'_> {
+        let entry = self.find(tsid).ok().and_then(|at| self.entries.get(at));
+        entry.map_or(Intervals::NONE, Entry::intervals)
     }
 
     /// The UUIDs of the set, each once, in order.
@@ -123,7 +259,7 @@ impl GtidSet {
     pub fn union(&self, other: &Self) -> Self {
         combine(self, other, |pair| match pair {
             Pair::Left(only) | Pair::Right(only) => only.to_vec(),
-            Pair::Both(a, b) => interval::union(a, b),
+            Pair::Both(a, b) => interval::union(&a.list(), &b.list()),
         })
     }
 
@@ -133,7 +269,7 @@ impl GtidSet {
         combine(self, other, |pair| match pair {
             Pair::Left(only) => only.to_vec(),
             Pair::Right(_) => Vec::new(),
-            Pair::Both(a, b) => interval::subtract(a, b),
+            Pair::Both(a, b) => interval::subtract(&a.list(), &b.list()),
         })
     }
 
@@ -142,7 +278,7 @@ impl GtidSet {
     pub fn intersect(&self, other: &Self) -> Self {
         combine(self, other, |pair| match pair {
             Pair::Left(_) | Pair::Right(_) => Vec::new(),
-            Pair::Both(a, b) => interval::intersect(a, b),
+            Pair::Both(a, b) => interval::intersect(&a.list(), &b.list()),
         })
     }
 
@@ -152,7 +288,7 @@ impl GtidSet {
         pairs(self, of).all(|(_, pair)| match pair {
             Pair::Left(_) => false,
             Pair::Right(_) => true,
-            Pair::Both(a, b) => interval::is_subset(a, b),
+            Pair::Both(a, b) => interval::is_subset(&a.list(), &b.list()),
         })
     }
 
@@ -161,7 +297,7 @@ impl GtidSet {
     pub fn is_disjoint(&self, other: &Self) -> bool {
         pairs(self, other).all(|(_, pair)| match pair {
             Pair::Left(_) | Pair::Right(_) => true,
-            Pair::Both(a, b) => interval::is_disjoint(a, b),
+            Pair::Both(a, b) => interval::is_disjoint(&a.list(), &b.list()),
         })
     }
 
@@ -171,12 +307,17 @@ impl GtidSet {
         // order, and may be long.
         all.sort_unstable();
         let mut entries: Vec<Entry> = Vec::new();
+        let mut source: Option<(Tsid, Vec<Interval>)> = None;
         for (tsid, next) in all {
-            match entries.last_mut() {
-                Some(entry) if entry.tsid == tsid => interval::push(&mut entry.intervals, next),
-                _ => entries.push(Entry { tsid, intervals: Vec::from([next]) }),
+            match &mut source {
+                Some((same, intervals)) if *same == tsid => interval::push(intervals, next),
+                _ => {
+                    let done = source.replace((tsid, Vec::from([next])));
+                    entries.extend(done.and_then(|(tsid, intervals)| Entry::new(tsid, intervals)));
+                }
             }
         }
+        entries.extend(source.and_then(|(tsid, intervals)| Entry::new(tsid, intervals)));
         Self { entries, hint: 0 }
     }
 
@@ -198,10 +339,10 @@ impl core::fmt::Debug for Iter<'_> {
 }
 
 impl<'a> Iterator for Iter<'a> {
-    type Item = (Tsid, &'a [Interval]);
+    type Item = (Tsid, Intervals<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.entries.next().map(|entry| (entry.tsid, entry.intervals.as_slice()))
+        self.entries.next().map(|entry| (entry.tsid, entry.intervals()))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -212,7 +353,7 @@ impl<'a> Iterator for Iter<'a> {
 impl ExactSizeIterator for Iter<'_> {}
 
 impl<'a> IntoIterator for &'a GtidSet {
-    type Item = (Tsid, &'a [Interval]);
+    type Item = (Tsid, Intervals<'a>);
     type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Iter<'a> {
@@ -278,9 +419,9 @@ impl core::fmt::Debug for GtidSet {
 
 /// The intervals of one source in two sets.
 enum Pair<'a> {
-    Left(&'a [Interval]),
-    Right(&'a [Interval]),
-    Both(&'a [Interval], &'a [Interval]),
+    Left(Intervals<'a>),
+    Right(Intervals<'a>),
+    Both(Intervals<'a>, Intervals<'a>),
 }
 
 /// Walks two sets side by side, by source.
@@ -315,9 +456,6 @@ impl<'a> Iterator for Pairs<'a> {
 }
 
 fn combine(left: &GtidSet, right: &GtidSet, by: impl Fn(Pair<'_>) -> Vec<Interval>) -> GtidSet {
-    let entries = pairs(left, right)
-        .map(|(tsid, pair)| Entry { tsid, intervals: by(pair) })
-        .filter(|entry| !entry.intervals.is_empty())
-        .collect();
+    let entries = pairs(left, right).filter_map(|(tsid, pair)| Entry::new(tsid, by(pair))).collect();
     GtidSet { entries, hint: 0 }
 }

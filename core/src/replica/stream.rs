@@ -14,7 +14,7 @@ use crate::{
     assemble::{Assembler, Setup},
     config::{Start, Until},
     deliver::{Event, Position},
-    gtid::{Gtid, GtidSet, Interval, Tsid},
+    gtid::{Gtid, GtidSet, Intervals, Tsid},
     halt::{Code, Detail, Halt},
     link::{
         BinlogDump, DumpRefusal, ErrorMeaning, Framer, Handshake, HandshakeError, OkPacket, PacketError,
@@ -678,7 +678,7 @@ fn mistaken<P: Probe>(request: GtidSet, found: &Findings) -> GtidSet {
     if !P::mutant(Mutant::AskPastEnd) {
         return request;
     }
-    let past = |(tsid, intervals): (Tsid, &[Interval])| {
+    let past = |(tsid, intervals): (Tsid, Intervals<'_>)| {
         intervals.last().and_then(|last| Gtid::new(tsid.uuid, tsid.tag, last.end().saturating_add(1)))
     };
     let next: GtidSet =

@@ -4,6 +4,7 @@ use alloc::string::String;
 use core::fmt::{Display, Write as _};
 
 use super::schema_change::SchemaChangeText;
+use super::value::write_row;
 use super::{TextOptions, write_image};
 use crate::binlog::rows::Row;
 use crate::deliver::XaState;
@@ -162,7 +163,7 @@ pub fn write_change(
     for (key, row) in [(",\"before\":", before), (",\"after\":", after)] {
         let Some(row) = row else { continue };
         out.push_str(key);
-        if let Err(why) = write_image(out, row.values(), options) {
+        if let Err(why) = write_row(out, row, options) {
             out.truncate(start);
             return Err(why);
         }

@@ -3,9 +3,9 @@
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::{Display, Write as _};
 
 use super::{Bigint, TextOptions};
+use crate::binlog::rows::Row;
 use crate::time::SourceTime;
 use crate::value::json::{escape, number, temporal};
 use crate::value::{Column, ColumnType, Enum, NotText, Set, Text, Value, ValueError, ValueFault};
@@ -58,6 +58,24 @@ fn image<'a>(
     Ok(())
 }
 
+/// As [`write_image`], of a row; `out` is not cut back after an error.
+pub(super) fn write_row(out: &mut String, row: Row<'_>, options: TextOptions) -> Result<(), ValueError> {
+    out.push('{');
+    let mut first = true;
+    row.try_each(|index, column, value| {
+        if matches!(value, Value::Absent) {
+            return Ok(());
+        }
+        if !core::mem::take(&mut first) {
+            out.push(',');
+        }
+        out.push_str(row.table().json_key(index));
+        write(out, column, value, options).map_err(|reason| ValueError { column: index, reason })
+    })?;
+    out.push('}');
+    Ok(())
+}
+
 /// Appends one value as JSON; nothing for one that is absent.
 ///
 /// # Errors
@@ -91,7 +109,7 @@ fn write(
         Value::Year(year) => number::unsigned(out, year.into()),
         Value::Float(value) => number::float(out, value).map_err(|_| ValueFault::NotFinite)?,
         Value::Double(value) => number::double(out, value).map_err(|_| ValueFault::NotFinite)?,
-        Value::Decimal(decimal) => display(out, decimal).map_err(|_| ValueFault::Decimal)?,
+        Value::Decimal(decimal) => quoted(out, |out| out.push_str(decimal.text().as_str())),
         Value::Date(date) => quoted(out, |out| temporal::date(out, date)),
         Value::Time(time) => quoted(out, |out| temporal::time(out, time)),
         Value::DateTime(at) => quoted(out, |out| temporal::date_time(out, at)),
@@ -176,13 +194,6 @@ fn string(out: &mut String, text: Result<Cow<'_, str>, NotText>, bytes: &[u8]) {
             out.push_str("\"}");
         }
     }
-}
-
-fn display(out: &mut String, value: impl Display) -> core::fmt::Result {
-    out.push('"');
-    write!(out, "{value}")?;
-    out.push('"');
-    Ok(())
 }
 
 /// What `write` writes needs no escapes.

@@ -18,8 +18,7 @@ const SCALE_MAX: u8 = 30;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Decimal<'a> {
     bytes: &'a [u8],
-    precision: u8,
-    scale: u8,
+    shape: Shape,
 }
 
 /// Whether a column can be declared so: precision 1 to 65, scale 0 to 30 and not above the precision.
@@ -28,8 +27,10 @@ pub(crate) const fn is_valid_type(precision: u8, scale: u8) -> bool {
 }
 
 /// Bytes of a value of that type (`decimal_binary_size`).
-pub(crate) fn packed_len(precision: u8, scale: u8) -> u8 {
-    groups(precision, scale).map(|g| group_bytes(g.digits)).fold(0, u8::saturating_add)
+pub(crate) const fn packed_len(precision: u8, scale: u8) -> u8 {
+    let shape = Shape::of(precision, scale);
+    let full = shape.whole.saturating_add(shape.fraction).saturating_mul(4);
+    group_bytes(shape.lead).saturating_add(full).saturating_add(group_bytes(shape.tail))
 }
 
 impl<'a> Decimal<'a> {
@@ -38,17 +39,19 @@ impl<'a> Decimal<'a> {
     #[must_use]
     #[inline]
     pub fn new(bytes: &'a [u8], precision: u8, scale: u8) -> Option<Self> {
-        if !is_valid_type(precision, scale) {
+        if !is_valid_type(precision, scale) || bytes.len() != usize::from(packed_len(precision, scale)) {
             return None;
         }
-        let value = Self { bytes, precision, scale };
-        let mut rest = value.unsigned_bytes();
-        for group in groups(precision, scale) {
-            if rest.group(group.digits)? >= *GROUP_LIMIT.get(usize::from(group.digits))? {
-                return None;
-            }
-        }
-        rest.is_done().then_some(value)
+        Self::of_column(bytes, Shape::of(precision, scale))
+    }
+
+    /// A value of a column: its type is a valid one, and `bytes` has the length of it.
+    #[inline]
+    pub(crate) fn of_column(bytes: &'a [u8], shape: Shape) -> Option<Self> {
+        let value = Self { bytes, shape };
+        let mut valid = true;
+        value.groups(|group, digits| valid &= group < power(digits));
+        valid.then_some(value)
     }
 
     /// The packed bytes, as in the row.
@@ -60,13 +63,13 @@ impl<'a> Decimal<'a> {
     /// Digits in all, as declared.
     #[must_use]
     pub const fn precision(self) -> u8 {
-        self.precision
+        self.shape.precision()
     }
 
     /// Digits behind the point, as declared.
     #[must_use]
     pub const fn scale(self) -> u8 {
-        self.scale
+        self.shape.scale()
     }
 
     /// Below zero.
@@ -78,60 +81,132 @@ impl<'a> Decimal<'a> {
     /// Zero, whatever its sign bit says.
     #[must_use]
     pub fn is_zero(self) -> bool {
-        let mut rest = self.unsigned_bytes();
-        groups(self.precision, self.scale).all(|g| rest.group(g.digits) == Some(0))
+        let mut zero = true;
+        self.groups(|group, _| zero &= group == 0);
+        zero
+    }
+
+    /// All digits as one number, without the point: the value times ten to the power of its scale. `None`
+    /// where there are more than 38 of them, which a number of this width may not hold.
+    #[must_use]
+    #[inline]
+    pub fn unscaled(self) -> Option<i128> {
+        if self.shape.precision() > 38 {
+            return None;
+        }
+        let mut all = 0u128;
+        // 38 nines are below 2^127.
+        self.groups(|group, digits| {
+            all = all.wrapping_mul(u128::from(power(digits))).wrapping_add(u128::from(group));
+        });
+        let all = all.cast_signed();
+        Some(if self.has_minus_bit() { all.wrapping_neg() } else { all })
+    }
+
+    /// The text of [`Display`](fmt::Display), without the formatting machinery.
+    pub(crate) fn text(self) -> DecimalText {
+        let mut text = DecimalText { bytes: [b'0'; TEXT_MAX], len: 0 };
+        if self.is_negative() {
+            text.push(b'-');
+        }
+        let scale = self.shape.scale();
+        let whole = self.shape.precision().saturating_sub(scale);
+        let (mut seen, first) = (0u8, text.len);
+        self.groups(|group, digits| {
+            if seen == whole && scale != 0 {
+                text.point(first);
+            }
+            let is_first = text.len == first && seen < whole;
+            text.group(group, digits, is_first);
+            seen = seen.saturating_add(digits);
+        });
+        if text.len == first {
+            text.push(b'0');
+        }
+        text
     }
 
     // The first bit is inverted, so that positive numbers sort behind negative ones.
+    #[inline]
     fn has_minus_bit(self) -> bool {
         self.bytes.first().is_some_and(|b| b & 0x80 == 0)
     }
 
-    fn unsigned_bytes(self) -> Groups<'a> {
-        Groups { rest: self.bytes, flip: if self.has_minus_bit() { 0xff } else { 0 }, sign: 0x80 }
+    /// Calls `visit` with each group and how many digits it has, in order, the sign taken off.
+    #[inline]
+    fn groups(self, mut visit: impl FnMut(u32, u8)) {
+        let shape = self.shape;
+        // Negative numbers are inverted as a whole, and then the first bit of all.
+        let mut flip = if self.has_minus_bit() { 0x7fff_ffff } else { 0x8000_0000 };
+        let rest_flip = if self.has_minus_bit() { u32::MAX } else { 0 };
+        let mut rest = self.bytes;
+        if shape.lead != 0 {
+            visit(part(&mut rest, shape.lead, flip), shape.lead);
+            flip = rest_flip;
+        }
+        for _ in 0..shape.whole.saturating_add(shape.fraction) {
+            visit(part(&mut rest, DIGITS_PER_GROUP, flip), DIGITS_PER_GROUP);
+            flip = rest_flip;
+        }
+        if shape.tail != 0 {
+            visit(part(&mut rest, shape.tail, flip), shape.tail);
+        }
     }
 }
 
 impl fmt::Display for Decimal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Digits::new();
-        let mut rest = self.unsigned_bytes();
-        let whole = self.precision.saturating_sub(self.scale);
-        let mut seen = 0;
-        for group in groups(self.precision, self.scale) {
-            if seen == whole && self.scale != 0 {
-                text.point();
-            }
-            text.push(rest.group(group.digits).ok_or(fmt::Error)?, group.digits, seen >= whole);
-            seen = seen.saturating_add(group.digits);
+        let text = self.text();
+        let text = text.as_str();
+        match text.strip_prefix('-') {
+            Some(digits) => f.pad_integral(false, "", digits),
+            None => f.pad_integral(true, "", text),
         }
-        f.pad_integral(!self.is_negative(), "", text.as_str())
     }
 }
 
 impl fmt::Debug for Decimal<'_> {
     // Rule 1: the type only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Decimal({},{})", self.precision, self.scale)
+        write!(f, "Decimal({},{})", self.shape.precision(), self.shape.scale())
     }
 }
 
-#[derive(Clone, Copy)]
-struct Group {
-    digits: u8,
+/// The groups in order of their bytes: the odd digits of the whole part come first, those of the
+/// fraction last, and between them groups of nine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    lead: u8,
+    whole: u8,
+    fraction: u8,
+    tail: u8,
 }
 
-/// The groups in order of their bytes: the odd digits of the whole part come first, those of the
-/// fraction last.
-fn groups(precision: u8, scale: u8) -> impl Iterator<Item = Group> {
-    let whole = precision.saturating_sub(scale);
-    let full = |n: u8| core::iter::repeat_n(DIGITS_PER_GROUP, usize::from(n / DIGITS_PER_GROUP));
-    core::iter::once(whole % DIGITS_PER_GROUP)
-        .chain(full(whole))
-        .chain(full(scale))
-        .chain(core::iter::once(scale % DIGITS_PER_GROUP))
-        .filter(|digits| *digits != 0)
-        .map(|digits| Group { digits })
+impl Shape {
+    const fn precision(self) -> u8 {
+        let full = self.whole.saturating_add(self.fraction).saturating_mul(DIGITS_PER_GROUP);
+        self.lead.saturating_add(full).saturating_add(self.tail)
+    }
+
+    const fn scale(self) -> u8 {
+        self.fraction.saturating_mul(DIGITS_PER_GROUP).saturating_add(self.tail)
+    }
+
+    pub(crate) const fn of(precision: u8, scale: u8) -> Self {
+        let whole = precision.saturating_sub(scale);
+        Self {
+            lead: whole % DIGITS_PER_GROUP,
+            whole: whole / DIGITS_PER_GROUP,
+            fraction: scale / DIGITS_PER_GROUP,
+            tail: scale % DIGITS_PER_GROUP,
+        }
+    }
+}
+
+/// The first number that has more digits than a group of so many may have.
+#[inline]
+fn power(digits: u8) -> u32 {
+    GROUP_LIMIT.get(usize::from(digits)).copied().unwrap_or(0)
 }
 
 /// Bytes of a group of so many digits, at most nine (`dig2bytes`).
@@ -145,71 +220,63 @@ const fn group_bytes(digits: u8) -> u8 {
     }
 }
 
-/// Reads groups, undoing the inversion of negative numbers.
-struct Groups<'a> {
-    rest: &'a [u8],
-    flip: u8,
-    sign: u8,
+/// Takes a group of so many digits off, big-endian; `flip` is laid over its bytes from the first on.
+#[inline]
+fn part(rest: &mut &[u8], digits: u8, flip: u32) -> u32 {
+    let (value, unused, behind) = match (group_bytes(digits), *rest) {
+        (4, [a, b, c, d, behind @ ..]) => (u32::from_be_bytes([*a, *b, *c, *d]), 0, behind),
+        (2, [a, b, behind @ ..]) => (u32::from_be_bytes([0, 0, *a, *b]), 16, behind),
+        (3, [a, b, c, behind @ ..]) => (u32::from_be_bytes([0, *a, *b, *c]), 8, behind),
+        (1, [a, behind @ ..]) => (u32::from(*a), 24, behind),
+        // The length was compared with that of the type.
+        _ => return 0,
+    };
+    *rest = behind;
+    value ^ (flip >> unused)
 }
 
-impl Groups<'_> {
-    #[inline]
-    fn group(&mut self, digits: u8) -> Option<u32> {
-        let (group, rest) = self.rest.split_at_checked(usize::from(group_bytes(digits)))?;
-        self.rest = rest;
-        let mut value = 0;
-        for byte in group {
-            value = value << 8 | u32::from(byte ^ self.flip ^ self.sign);
-            self.sign = 0;
-        }
-        Some(value)
-    }
+/// A sign, at most 65 digits, a point and a zero in front of it.
+const TEXT_MAX: usize = 68;
 
-    const fn is_done(&self) -> bool {
-        self.rest.is_empty()
-    }
-}
-
-/// Text of at most 65 digits and a point, built without a heap.
-struct Digits {
-    text: [u8; 68],
+/// Text of a decimal, built without a heap.
+pub(crate) struct DecimalText {
+    bytes: [u8; TEXT_MAX],
     len: usize,
 }
 
-impl Digits {
-    const fn new() -> Self {
-        Self { text: [b'0'; 68], len: 0 }
-    }
-
-    fn byte(&mut self, byte: u8) {
-        if let Some(at) = self.text.get_mut(self.len) {
+impl DecimalText {
+    fn push(&mut self, byte: u8) {
+        if let Some(at) = self.bytes.get_mut(self.len) {
             *at = byte;
             self.len = self.len.saturating_add(1);
         }
     }
 
-    fn point(&mut self) {
-        if self.len == 0 {
-            self.byte(b'0');
+    /// The point, behind a zero if there is no digit since `first`.
+    fn point(&mut self, first: usize) {
+        if self.len == first {
+            self.push(b'0');
         }
-        self.byte(b'.');
+        self.push(b'.');
     }
 
-    /// Appends a group; before the point leading zeros are left out.
-    fn push(&mut self, value: u32, digits: u8, fraction: bool) {
-        for power in GROUP_LIMIT.iter().take(usize::from(digits)).rev() {
-            let digit = u8::try_from(value / power % 10).unwrap_or(0);
-            if fraction || self.len != 0 || digit != 0 {
-                self.byte(b'0'.saturating_add(digit));
-            }
+    /// Appends a group; zeros in front of the first digit of all are left out.
+    fn group(&mut self, mut value: u32, digits: u8, first: bool) {
+        let mut text = [b'0'; 9];
+        for at in text.iter_mut().take(usize::from(digits)).rev() {
+            // A remainder below ten.
+            *at = b'0' + (value % 10) as u8;
+            value /= 10;
+        }
+        let text = text.get(..usize::from(digits)).unwrap_or_default();
+        let zeros = if first { text.iter().take_while(|digit| **digit == b'0').count() } else { 0 };
+        for digit in text.iter().skip(zeros) {
+            self.push(*digit);
         }
     }
 
-    fn as_str(&self) -> &str {
-        match self.text.get(..self.len).and_then(|t| core::str::from_utf8(t).ok()) {
-            Some("") | None => "0",
-            Some(text) => text,
-        }
+    pub(crate) fn as_str(&self) -> &str {
+        self.bytes.get(..self.len).and_then(|text| core::str::from_utf8(text).ok()).unwrap_or("0")
     }
 }
 
@@ -253,6 +320,26 @@ mod tests {
         assert_eq!(text(&[0x80, 0x00], 4, 1), None);
         assert_eq!(text(&[0x80, 0x00, 0x00, 0x00], 4, 1), None);
         assert_eq!(text(&[0x80; 90], 200, 0), None);
+    }
+
+    /// All digits, the point left out; too many are said so.
+    #[test]
+    fn digits_as_one_number() {
+        for (bytes, precision, scale, want) in [
+            (&[0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2][..], 14, 4, Some(12_345_678_901_234)),
+            (&[0x7e, 0xf2, 0x04, 0xc7, 0x2d, 0xfb, 0x2d], 14, 4, Some(-12_345_678_901_234)),
+            (&[0x7f, 0xff, 0xff], 4, 1, Some(0)),
+            (&[0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], 39, 0, None),
+        ] {
+            let found = Decimal::new(bytes, precision, scale).unwrap().unscaled();
+            assert_eq!(found, want, "{bytes:02x?}");
+        }
+        let mut widest = vec![0xe3];
+        for _ in 0..4 {
+            widest.extend([0x3b, 0x9a, 0xc9, 0xff]);
+        }
+        let widest = Decimal::new(&widest, 38, 9).unwrap();
+        assert_eq!(widest.unscaled(), Some(10i128.pow(38) - 1));
     }
 
     /// `decimal_binary_size` in `libs/mysql/binlog/event/binary_log_funcs.cpp`.

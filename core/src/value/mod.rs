@@ -22,8 +22,8 @@ pub use temporal::{Date, DateTime, Time, Timestamp};
 pub use text::{Binary, Enum, NotText, Set, Text};
 
 pub(crate) use decimal::is_valid_type as is_valid_decimal;
-pub(crate) use decode::decode;
-pub(crate) use plan::{Kind, Step};
+pub(crate) use decode::{decode, decode_next};
+pub(crate) use plan::{Kind, Plan, Step};
 pub(crate) use temporal::civil_from_days;
 
 /// A value of a column. Copying it copies no bytes: text, blobs and the rest borrow from the row event.

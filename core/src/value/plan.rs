@@ -6,6 +6,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use super::charset::Charset;
+use super::decimal::Shape;
 use super::table::{Column, ColumnType};
 
 /// How one column lies in a row image.
@@ -35,8 +36,7 @@ pub(crate) enum Kind {
     Float,
     Double,
     Decimal {
-        precision: u8,
-        scale: u8,
+        shape: Shape,
     },
     Bit {
         bits: u8,
@@ -72,43 +72,52 @@ pub(crate) enum Kind {
     LeftOut,
 }
 
-/// Columns that lie together when nothing is NULL: a run without lengths, then one with a length.
+/// Columns that lie together when nothing is NULL: some without a length, then one with a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+pub(crate) struct Run {
     /// Bytes of the columns without a length.
     fixed: u32,
-    /// Bytes of the length that follows them; 0 at the end of the row.
+    /// Bytes of the length that follows them; 0: the row ends without one.
     prefix: u8,
 }
 
+/// Where a column lies when nothing is NULL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// In which run.
+    pub(crate) run: u16,
+    /// How far from the start of the run.
+    pub(crate) offset: u32,
+}
+
 impl Step {
-    /// The column's value at the start of `bytes`, without its length, and what is behind it.
+    /// Where the column's value starts and how long it is, if the column starts at `at`. Whether the value
+    /// lies inside `bytes` is not looked at.
     #[inline]
-    pub(crate) fn split<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        split(self.prefix, usize::from(self.width), bytes)
+    pub(crate) fn place(&self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+        if self.prefix == 0 {
+            return Some((at, usize::from(self.width)));
+        }
+        Some((at.saturating_add(usize::from(self.prefix)), length(self.prefix, bytes, at)?))
     }
 }
 
-/// `width` bytes, or as many as the length of `prefix` bytes in front says (little-endian).
+/// The length of `prefix` bytes at `at` (little-endian).
 #[inline]
-fn split(prefix: u8, width: usize, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+fn length(prefix: u8, bytes: &[u8], at: usize) -> Option<usize> {
     match prefix {
-        0 => bytes.split_at_checked(width),
-        1 => {
-            let (&len, rest) = bytes.split_first()?;
-            rest.split_at_checked(usize::from(len))
-        }
+        1 => bytes.get(at).map(|len| usize::from(*len)),
         2 => {
-            let (&len, rest) = bytes.split_first_chunk()?;
-            rest.split_at_checked(usize::from(u16::from_le_bytes(len)))
+            let len = bytes.get(at..)?.first_chunk()?;
+            Some(usize::from(u16::from_le_bytes(*len)))
         }
         3 => {
-            let (&[a, b, c], rest) = bytes.split_first_chunk()?;
-            rest.split_at_checked(u32::from_le_bytes([a, b, c, 0]) as usize)
+            let [a, b, c] = bytes.get(at..)?.first_chunk()?;
+            Some(u32::from_le_bytes([*a, *b, *c, 0]) as usize)
         }
         4 => {
-            let (&len, rest) = bytes.split_first_chunk()?;
-            rest.split_at_checked(u32::from_le_bytes(len) as usize)
+            let len = bytes.get(at..)?.first_chunk()?;
+            Some(u32::from_le_bytes(*len) as usize)
         }
         _ => None,
     }
@@ -118,14 +127,15 @@ fn split(prefix: u8, width: usize, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) steps: Box<[Step]>,
-    runs: Box<[Run]>,
+    pub(crate) runs: Box<[Run]>,
+    pub(crate) spots: Box<[Spot]>,
 }
 
 impl Plan {
     pub(crate) fn new(columns: &[Column]) -> Self {
         let steps: Box<[Step]> = columns.iter().map(|c| step(&c.column_type)).collect();
-        let runs = runs(&steps);
-        Self { steps, runs }
+        let (runs, spots) = runs(&steps);
+        Self { steps, runs, spots }
     }
 
     /// The column's values are stepped over from here on.
@@ -135,32 +145,40 @@ impl Plan {
         }
     }
 
-    /// Steps over the values of a row that has every column and no NULL; `None` if they do not fit.
+    /// Steps over the values of a row that has every column and no NULL, from `at` in `bytes` on, and says
+    /// where each run starts. Gives where the row ends; `None` if that is beyond `bytes`.
     #[inline]
-    pub(crate) fn skip<'a>(&self, values: &'a [u8]) -> Option<&'a [u8]> {
-        let mut rest = values;
+    pub(crate) fn walk(&self, bytes: &[u8], mut at: usize, mut start: impl FnMut(usize)) -> Option<usize> {
         for run in &self.runs {
-            rest = rest.get(run.fixed as usize..)?;
-            rest = split(run.prefix, 0, rest)?.1;
+            start(at);
+            at = at.saturating_add(run.fixed as usize);
+            if run.prefix != 0 {
+                let len = length(run.prefix, bytes, at)?;
+                at = at.saturating_add(usize::from(run.prefix)).saturating_add(len);
+            }
         }
-        Some(rest)
+        // Where one run overshoots the next finds no length, so the last is all there is to test.
+        (at <= bytes.len()).then_some(at)
     }
 }
 
-fn runs(steps: &[Step]) -> Box<[Run]> {
-    let mut runs = Vec::new();
-    let mut fixed = 0u32;
+fn runs(steps: &[Step]) -> (Box<[Run]>, Box<[Spot]>) {
+    let (mut runs, mut spots) = (Vec::new(), Vec::with_capacity(steps.len()));
+    let mut run = Run { fixed: 0, prefix: 0 };
     for step in steps {
-        fixed = fixed.saturating_add(u32::from(step.width));
+        // A table has at most 4,096 columns.
+        let number = u16::try_from(runs.len()).unwrap_or(u16::MAX);
+        spots.push(Spot { run: number, offset: run.fixed });
+        run.fixed = run.fixed.saturating_add(u32::from(step.width));
         if step.prefix != 0 {
-            runs.push(Run { fixed, prefix: step.prefix });
-            fixed = 0;
+            run.prefix = step.prefix;
+            runs.push(core::mem::replace(&mut run, Run { fixed: 0, prefix: 0 }));
         }
     }
-    if fixed != 0 {
-        runs.push(Run { fixed, prefix: 0 });
+    if run.fixed != 0 {
+        runs.push(run);
     }
-    runs.into_boxed_slice()
+    (runs.into_boxed_slice(), spots.into_boxed_slice())
 }
 
 fn step(t: &ColumnType) -> Step {
@@ -175,7 +193,7 @@ fn step(t: &ColumnType) -> Step {
         ColumnType::Float { .. } => fixed(4, Kind::Float),
         ColumnType::Double { .. } => fixed(8, Kind::Double),
         ColumnType::Decimal { precision, scale, .. } => {
-            let kind = Kind::Decimal { precision: *precision, scale: *scale };
+            let kind = Kind::Decimal { shape: Shape::of(*precision, *scale) };
             fixed(super::decimal::packed_len(*precision, *scale), kind)
         }
         ColumnType::Bit { bits } => fixed(bits.div_ceil(8), Kind::Bit { bits: *bits }),

@@ -27,6 +27,28 @@ pub struct TableVersion {
     collations_known: bool,
     generated_invisible_primary_key: bool,
     plan: Plan,
+    keys: Keys,
+}
+
+/// The columns' names as keys of a JSON object, with quotes and colon, in one piece: written once for every
+/// row there is.
+#[derive(Clone, PartialEq, Eq)]
+struct Keys {
+    text: String,
+    ends: Box<[usize]>,
+}
+
+impl Keys {
+    fn new(columns: &[Column]) -> Self {
+        let mut text = String::new();
+        let mut ends = Vec::with_capacity(columns.len());
+        for column in columns {
+            super::json::escape::quote(&mut text, &column.name);
+            text.push(':');
+            ends.push(text.len());
+        }
+        Self { text, ends: ends.into_boxed_slice() }
+    }
 }
 
 /// One column of the primary key, in key order (which need not be column order).
@@ -327,6 +349,7 @@ impl TableVersion {
     #[must_use]
     pub fn new(schema: String, table: String, columns: Vec<Column>, facts: TableFacts) -> Self {
         let plan = Plan::new(&columns);
+        let keys = Keys::new(&columns);
         Self {
             schema,
             table,
@@ -337,6 +360,7 @@ impl TableVersion {
             collations_known: facts.collations_known,
             generated_invisible_primary_key: facts.generated_invisible_primary_key,
             plan,
+            keys,
         }
     }
 
@@ -412,6 +436,13 @@ impl TableVersion {
     #[must_use]
     pub fn is_left_out(&self, column: usize) -> bool {
         self.plan.steps.get(column).is_some_and(|step| step.kind == super::plan::Kind::LeftOut)
+    }
+
+    /// The column's name as the key of a JSON object: `"name":`.
+    pub(crate) fn json_key(&self, column: usize) -> &str {
+        let start = column.checked_sub(1).and_then(|before| self.keys.ends.get(before)).copied().unwrap_or(0);
+        let end = self.keys.ends.get(column).copied().unwrap_or(start);
+        self.keys.text.get(start..end).unwrap_or_default()
     }
 
     pub(crate) const fn plan(&self) -> &Plan {

@@ -57,6 +57,7 @@ impl Date {
     /// A day; `None` for what the server cannot store: a year above 9999, a month above 12, a day
     /// above 31.
     #[must_use]
+    #[inline]
     pub fn new(year: u64, month: u64, day: u64) -> Option<Self> {
         if year > YEAR_MAX || month > 12 || day > 31 {
             return None;
@@ -102,6 +103,7 @@ impl DateTime {
     /// A date and time; `None` for what the server cannot store. `micros` counts millionths whatever
     /// the `fsp`.
     #[must_use]
+    #[inline]
     pub fn new(date: Date, hour: u64, minute: u64, second: u64, micros: u32, fsp: u8) -> Option<Self> {
         if hour > 23 || minute > 59 || second > 59 || micros >= SECOND_MICROS || fsp > 6 {
             return None;
@@ -155,6 +157,7 @@ impl DateTime {
 
     /// Five bytes big-endian, biased by 2^39 (17 bits year×13+month, 5 day, 5 hour, 6 minute,
     /// 6 second), then the fraction.
+    #[inline]
     pub(crate) fn from_wire(bytes: &[u8], fsp: u8) -> Option<Self> {
         let (head, fraction) = bytes.split_first_chunk::<5>()?;
         let [a, b, c, d, e] = *head;
@@ -170,6 +173,16 @@ impl DateTime {
             fraction_micros(fraction, fsp)?,
             fsp,
         )
+    }
+
+    /// [`DateTime::from_wire`] of a fraction of three bytes, which holds millionths.
+    #[inline]
+    pub(crate) fn from_wire_micros(bytes: [u8; 8], fsp: u8) -> Option<Self> {
+        let all = u64::from_be_bytes(bytes).checked_sub(0x80_0000_0000 << 24)?;
+        let (packed, micros) = (all >> 24, u32::try_from(all & 0xff_ffff).ok()?);
+        let months = packed >> 22;
+        let date = Date::new(months / 13, months % 13, packed >> 17 & 31)?;
+        Self::new(date, packed >> 12 & 31, packed >> 6 & 63, packed & 63, micros, fsp)
     }
 
     /// Eight bytes little-endian: the decimal number YYYYMMDDhhmmss (`Field_datetime`, before 5.6.4).

@@ -1,17 +1,14 @@
 //! The walk over the rows of an event, one change at a time.
 
-use alloc::vec::Vec;
 use core::fmt;
 
 use super::row::Row;
-use super::walk::Span;
+use super::walk::Places;
 use super::{RowsError, RowsEvent, RowsKind};
 
 impl RowsEvent {
     /// A walk over the rows. `scratch` is filled anew and can be used again for the next event.
     pub fn cursor<'a>(&'a self, scratch: &'a mut RowScratch) -> RowsCursor<'a> {
-        let columns = self.table.columns().len();
-        scratch.reset(columns, self.second.is_some());
         RowsCursor { event: self, scratch, at: Some(self.rows_at), row: 0 }
     }
 }
@@ -19,22 +16,15 @@ impl RowsEvent {
 /// Where the columns of the current row lie. One can serve every cursor, one at a time.
 #[derive(Default)]
 pub struct RowScratch {
-    first: Vec<Span>,
-    second: Vec<Span>,
+    first: Places,
+    second: Places,
 }
 
 impl RowScratch {
     /// An empty scratch; it grows to the widest table it meets.
     #[must_use]
     pub const fn new() -> Self {
-        Self { first: Vec::new(), second: Vec::new() }
-    }
-
-    fn reset(&mut self, columns: usize, two: bool) {
-        self.first.clear();
-        self.first.resize(columns, Span::ABSENT);
-        self.second.clear();
-        self.second.resize(if two { columns } else { 0 }, Span::ABSENT);
+        Self { first: Places::new(), second: Places::new() }
     }
 }
 
@@ -86,7 +76,6 @@ impl fmt::Debug for RowWalk {
 impl RowWalk {
     /// To the first row of `event`.
     pub fn start(&mut self, event: &RowsEvent) {
-        self.scratch.reset(event.table.columns().len(), event.second.is_some());
         self.at = Some(event.rows_at);
         self.row = 0;
     }
@@ -122,7 +111,7 @@ fn next_row<'a>(
     if end != event.bytes.len() {
         *place = Some(event.moved_on(at, end)?);
     }
-    let view = |spans| Row { table: &event.table, bytes: &event.bytes, spans };
+    let view = |places| Row::new(&event.table, &event.bytes, places);
     Ok(Some(match event.head.kind {
         RowsKind::Insert => ChangeRow::Insert { after: view(&scratch.first) },
         RowsKind::Delete => ChangeRow::Delete { before: view(&scratch.first) },

@@ -12,7 +12,7 @@ use core::fmt;
 
 use bytes::Bytes;
 
-use self::walk::{Span, locate_full, ones, split_nulls, walk};
+use self::walk::{Layout, Places, ones};
 use crate::value::TableVersion;
 use crate::value::json::JsonDiffError;
 use crate::wire::{Reader, Short};
@@ -317,45 +317,22 @@ impl RowsEvent {
         if to > from { Ok(to) } else { Err(RowsError::Malformed("rows without columns")) }
     }
 
-    fn present(&self, image: Image) -> &[u8] {
-        self.bytes.get(image.present_at..).unwrap_or_default()
+    #[inline]
+    fn layout(&self, image: Image) -> Layout<'_> {
+        let present = || self.bytes.get(image.present_at..).unwrap_or_default();
+        Layout { bytes: &self.bytes, present: (!image.full).then(present), count: image.present }
     }
 
     /// Steps over one image.
     #[inline]
     fn skip(&self, image: Image, at: usize, row: u64) -> Result<usize, RowsError> {
-        let rest = self.bytes.get(at..).unwrap_or_default();
-        let plan = self.table.plan();
-        let (nulls, values) = split_nulls(rest, image.present)
-            .ok_or(RowsError::Row { row, column: self.table.columns().len() })?;
-        // Nothing NULL: columns of fixed width are stepped over together.
-        let together = image.full && ones(nulls, image.present) == 0;
-        let rest = match together.then(|| plan.skip(values)).flatten() {
-            Some(rest) => rest,
-            None => walk(&plan.steps, self.present(image), image.full, nulls, values, |_, _, _| {})
-                .map_err(|column| RowsError::Row { row, column })?,
-        };
-        Ok(self.bytes.len().saturating_sub(rest.len()))
+        self.layout(image).skip(self.table.plan(), at).map_err(|column| RowsError::Row { row, column })
     }
 
     /// Steps over one image and notes where its columns lie.
     #[inline]
-    fn locate(&self, image: Image, at: usize, row: u64, spans: &mut [Span]) -> Result<usize, RowsError> {
-        let rest = self.bytes.get(at..).unwrap_or_default();
-        let total = self.bytes.len();
-        let (nulls, values) = split_nulls(rest, image.present)
-            .ok_or(RowsError::Row { row, column: self.table.columns().len() })?;
-        let steps = &self.table.plan().steps;
-        let rest = if image.full {
-            locate_full(steps, nulls, values, total, spans)
-        } else {
-            walk(steps, self.present(image), false, nulls, values, |column, value, rest| {
-                if let Some(span) = spans.get_mut(column) {
-                    *span = value.map_or(Span::NULL, |value| Span::of(value, rest, total));
-                }
-            })
-        };
-        let rest = rest.map_err(|column| RowsError::Row { row, column })?;
-        Ok(total.saturating_sub(rest.len()))
+    fn locate(&self, image: Image, at: usize, row: u64, places: &mut Places) -> Result<usize, RowsError> {
+        let end = places.locate(self.table.plan(), self.layout(image), at);
+        end.map_err(|column| RowsError::Row { row, column })
     }
 }

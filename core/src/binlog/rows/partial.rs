@@ -5,12 +5,12 @@
 //! that tells documents from differences (`pack_row`, `sql/rpl_record.cc`). Both have a length of four
 //! bytes, so the plan of the table walks them alike.
 
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use super::walk::{Span, bit, split_nulls};
-use super::{Image, RowsError, RowsEvent, RowsKind};
+use super::walk::{Places, bit};
+use super::{Image, Row, RowsError, RowsEvent, RowsKind};
 use crate::value::json::{DiffEffort, Json, JsonDiffError, apply_diffs};
 use crate::value::{ColumnType, Kind};
 use crate::wire::Reader;
@@ -24,7 +24,7 @@ struct Whole<'a> {
     after: Image,
     json_columns: usize,
     /// Where the columns of the row as it was lie.
-    before: Vec<Span>,
+    before: Places,
     effort: DiffEffort,
     bytes_max: usize,
     out: Vec<u8>,
@@ -40,7 +40,7 @@ impl RowsEvent {
             event: self,
             after,
             json_columns: columns.iter().filter(|column| column.column_type == ColumnType::Json).count(),
-            before: vec![Span::ABSENT; columns.len()],
+            before: Places::new(),
             effort: DiffEffort::default(),
             bytes_max: bytes_max.min(u32::MAX as usize),
             out: Vec::with_capacity(self.bytes.len()),
@@ -83,8 +83,9 @@ impl<'a> Whole<'a> {
             return Err(RowsError::Malformed("unknown row value options"));
         }
         let partial = if options == 0 { &[][..] } else { r.take(self.json_columns.div_ceil(8))? };
-        let (nulls, mut rest) =
-            split_nulls(r.rest(), self.after.present).ok_or_else(|| short(columns.len()))?;
+        let nulls = r.take(self.after.present.div_ceil(8)).map_err(|_| short(columns.len()))?;
+        let mut at = event.bytes.len().saturating_sub(r.len());
+        let present = event.layout(self.after).present;
         self.out.extend_from_slice(nulls);
         let (mut json, mut place) = (0_usize, 0_usize);
         for (index, (column, step)) in columns.iter().zip(&event.table.plan().steps).enumerate() {
@@ -93,7 +94,7 @@ impl<'a> Whole<'a> {
                 differences = bit(partial, json);
                 json = json.saturating_add(1);
             }
-            if !self.after.full && !bit(event.present(self.after), index) {
+            if present.is_some_and(|present| !bit(present, index)) {
                 continue;
             }
             let null = bit(nulls, place);
@@ -101,16 +102,17 @@ impl<'a> Whole<'a> {
             if null {
                 continue;
             }
-            let (value, behind) = step.split(rest).ok_or_else(|| short(index))?;
+            let (start, len) = step.place(&event.bytes, at).ok_or_else(|| short(index))?;
+            let end = start.saturating_add(len);
+            let value = event.bytes.get(start..end).ok_or_else(|| short(index))?;
             if differences {
                 self.document(index, row, value, step.kind == Kind::LeftOut)?;
             } else {
-                let length = rest.len().saturating_sub(behind.len());
-                self.out.extend_from_slice(rest.get(..length).unwrap_or_default());
+                self.copy(at, end);
             }
-            rest = behind;
+            at = end;
         }
-        Ok(event.bytes.len().saturating_sub(rest.len()))
+        Ok(at)
     }
 
     /// Appends the document after `differences`, with its length in front. Of a column that is left out
@@ -127,14 +129,12 @@ impl<'a> Whole<'a> {
         if left_out {
             return Ok(());
         }
-        let span = self.before.get(column).copied().unwrap_or(Span::ABSENT);
-        if span == Span::ABSENT {
+        let row_before = Row::new(&self.event.table, &self.event.bytes, &self.before);
+        if !row_before.is_present(column) {
             return Err(RowsError::PartialRowImage);
         }
-        let bytes =
-            self.event.bytes.get(span.start as usize..).and_then(|from| from.get(..span.len as usize));
         // There is no difference to NULL.
-        let before = bytes.map(Json::new).ok_or(JsonDiffError::NotThere);
+        let before = row_before.raw(column).map(Json::new).ok_or(JsonDiffError::NotThere);
         let applied = before.and_then(|before| {
             apply_diffs(before, differences, &mut self.effort, self.bytes_max, &mut self.out)
         });

@@ -2,34 +2,42 @@
 
 use core::fmt;
 
-use super::walk::Span;
-use crate::value::{Column, Kind, Step, TableVersion, Value, ValueError, ValueFault, decode};
+use super::walk::{Located, Places, Span};
+use crate::value::{Column, Kind, TableVersion, Value, ValueError, ValueFault, decode, decode_next};
 
 /// One row image. Values are decoded when asked for.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
-    pub(super) table: &'a TableVersion,
-    pub(super) bytes: &'a [u8],
-    pub(super) spans: &'a [Span],
+    table: &'a TableVersion,
+    /// The event.
+    bytes: &'a [u8],
+    /// The values of this row.
+    values: &'a [u8],
+    places: Located<'a>,
 }
 
 impl fmt::Debug for Row<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Row({} columns)", self.spans.len())
+        write!(f, "Row({} columns)", self.len())
     }
 }
 
 impl<'a> Row<'a> {
+    #[inline]
+    pub(super) fn new(table: &'a TableVersion, bytes: &'a [u8], places: &'a Places) -> Self {
+        Self { table, bytes, values: places.values(bytes), places: places.lend() }
+    }
+
     /// Columns of the table, present or not.
     #[must_use]
-    pub const fn len(self) -> usize {
-        self.spans.len()
+    pub fn len(self) -> usize {
+        self.table.columns().len()
     }
 
     /// No columns at all, which no table has.
     #[must_use]
-    pub const fn is_empty(self) -> bool {
-        self.spans.is_empty()
+    pub fn is_empty(self) -> bool {
+        self.table.columns().is_empty()
     }
 
     /// The table the row belongs to.
@@ -46,19 +54,19 @@ impl<'a> Row<'a> {
     pub fn get(self, index: usize) -> Result<Value<'a>, ValueError> {
         let fault = |reason| ValueError { column: index, reason };
         let none = || fault(ValueFault::NoSuchColumn);
-        let span = self.spans.get(index).ok_or_else(none)?;
         let step = self.table.plan().steps.get(index).ok_or_else(none)?;
         let column = self.table.columns().get(index).ok_or_else(none)?;
-        self.value(*span, *step, column).map_err(fault)
+        match self.place(index) {
+            Place::Value(bytes) => decode(*step, column, bytes).map_err(fault),
+            Place::Null if step.kind != Kind::LeftOut => Ok(Value::Null),
+            Place::Null | Place::Absent => Ok(Value::Absent),
+        }
     }
 
     /// Column and value, in order.
     pub fn values(self) -> impl Iterator<Item = Result<(&'a Column, Value<'a>), ValueError>> {
-        let columns = self.table.columns().iter().zip(&self.table.plan().steps).zip(self.spans).enumerate();
-        columns.map(move |(index, ((column, step), span))| {
-            let value = self.value(*span, *step, column);
-            value.map(|v| (column, v)).map_err(|reason| ValueError { column: index, reason })
-        })
+        let columns = self.table.columns().iter().enumerate();
+        columns.map(move |(index, column)| self.get(index).map(|value| (column, value)))
     }
 
     /// Calls `visit` with each column's index and value, in order.
@@ -67,10 +75,34 @@ impl<'a> Row<'a> {
     /// The first value that no server can have stored; those before it were visited.
     #[inline]
     pub fn each(self, mut visit: impl FnMut(usize, Value<'a>)) -> Result<(), ValueError> {
-        let columns = self.table.columns().iter().zip(&self.table.plan().steps).zip(self.spans).enumerate();
-        for (index, ((column, step), span)) in columns {
-            let value = self.value(*span, *step, column);
-            visit(index, value.map_err(|reason| ValueError { column: index, reason })?);
+        self.try_each(|index, _, value| {
+            visit(index, value);
+            Ok(())
+        })
+    }
+
+    /// As [`Row::each`], with the column, and until `visit` has had enough.
+    #[inline]
+    pub(crate) fn try_each(
+        self,
+        mut visit: impl FnMut(usize, &'a Column, Value<'a>) -> Result<(), ValueError>,
+    ) -> Result<(), ValueError> {
+        let columns = self.table.columns().iter().zip(&self.table.plan().steps).enumerate();
+        // One loop for rows with and without NULL: the visitor is in it once, and becomes part of it.
+        let mut spans = match self.places {
+            Located::Runs(_) => None,
+            Located::Columns(spans) => Some(spans.iter()),
+        };
+        let mut rest = self.values;
+        for (index, (column, step)) in columns {
+            let span = spans.as_mut().and_then(Iterator::next).copied();
+            let value = match span {
+                Some(Span::ABSENT) => Ok(Value::Absent),
+                Some(Span::NULL) if step.kind == Kind::LeftOut => Ok(Value::Absent),
+                Some(Span::NULL) => Ok(Value::Null),
+                Some(_) | None => decode_next(*step, column, &mut rest),
+            };
+            visit(index, column, value.map_err(|reason| ValueError { column: index, reason })?)?;
         }
         Ok(())
     }
@@ -84,19 +116,47 @@ impl<'a> Row<'a> {
         if self.table.is_left_out(index) {
             return None;
         }
-        self.spans.get(index).and_then(|span| self.span(*span))
+        match self.place(index) {
+            Place::Value(bytes) => Some(bytes),
+            Place::Null | Place::Absent => None,
+        }
     }
 
     /// Whether the column is in this image at all (it may be NULL then).
     #[must_use]
     pub fn is_present(self, index: usize) -> bool {
-        self.spans.get(index).is_some_and(|span| *span != Span::ABSENT) && !self.table.is_left_out(index)
+        !matches!(self.place(index), Place::Absent) && !self.table.is_left_out(index)
     }
 
     /// Whether the column is NULL. An absent one is not.
     #[must_use]
     pub fn is_null(self, index: usize) -> bool {
-        self.spans.get(index) == Some(&Span::NULL) && !self.table.is_left_out(index)
+        matches!(self.place(index), Place::Null) && !self.table.is_left_out(index)
+    }
+
+    #[inline]
+    fn place(self, index: usize) -> Place<'a> {
+        match self.places {
+            Located::Runs(starts) => self.in_run(starts, index).map_or(Place::Absent, Place::Value),
+            Located::Columns(spans) => match spans.get(index) {
+                None | Some(&Span::ABSENT) => Place::Absent,
+                Some(span) => self.span(*span).map_or(Place::Null, Place::Value),
+            },
+        }
+    }
+
+    #[inline]
+    fn in_run(self, starts: &[u32], index: usize) -> Option<&'a [u8]> {
+        let plan = self.table.plan();
+        let (spot, step) = (plan.spots.get(index)?, plan.steps.get(index)?);
+        let run = usize::from(spot.run);
+        let start = (*starts.get(run)? as usize).saturating_add(spot.offset as usize);
+        if step.prefix == 0 {
+            return self.bytes.get(start..)?.get(..usize::from(step.width));
+        }
+        // It is the last of its run.
+        let end = *starts.get(run.saturating_add(1))? as usize;
+        self.bytes.get(start.saturating_add(usize::from(step.prefix))..end)
     }
 
     #[inline]
@@ -104,13 +164,11 @@ impl<'a> Row<'a> {
         let (start, len) = (span.start as usize, span.len as usize);
         self.bytes.get(start..)?.get(..len)
     }
+}
 
-    #[inline]
-    fn value(self, span: Span, step: Step, column: &'a Column) -> Result<Value<'a>, ValueFault> {
-        match self.span(span) {
-            Some(bytes) => decode(step, column, bytes),
-            None if span == Span::ABSENT || step.kind == Kind::LeftOut => Ok(Value::Absent),
-            None => Ok(Value::Null),
-        }
-    }
+/// What an image has for a column.
+enum Place<'a> {
+    Value(&'a [u8]),
+    Null,
+    Absent,
 }

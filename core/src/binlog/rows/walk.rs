@@ -1,6 +1,8 @@
 //! Where the columns of a row image lie: the loops that everything else stands on.
 
-use crate::value::Step;
+use alloc::vec::Vec;
+
+use crate::value::{Plan, Step};
 
 /// Place of a column's value in the event, behind its length if it has one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -13,78 +15,143 @@ impl Span {
     /// Events are shorter than 4 GiB, so no value starts there.
     pub(super) const NULL: Self = Self { start: u32::MAX, len: 0 };
     pub(super) const ABSENT: Self = Self { start: u32::MAX, len: 1 };
+}
 
+/// Where the columns of one row image lie. Filled anew for every row, without an allocation once it has
+/// met the widest table.
+#[derive(Default)]
+pub(super) struct Places {
+    /// Where each run of the plan starts, and behind them the end of the row: all there is to know of a row
+    /// with every column and no NULL.
+    starts: Vec<u32>,
+    /// Of every other row: each column.
+    spans: Vec<Span>,
+    whole: bool,
+    /// Where the values start.
+    values_at: usize,
+    end: usize,
+}
+
+/// [`Places`] of a row, as it lends them.
+#[derive(Clone, Copy)]
+pub(super) enum Located<'a> {
+    /// Every column and no NULL: where each run starts, and the end of the row.
+    Runs(&'a [u32]),
+    /// Each column.
+    Columns(&'a [Span]),
+}
+
+impl Places {
+    pub(super) const fn new() -> Self {
+        Self { starts: Vec::new(), spans: Vec::new(), whole: false, values_at: 0, end: 0 }
+    }
+
+    pub(super) fn lend(&self) -> Located<'_> {
+        if self.whole { Located::Runs(&self.starts) } else { Located::Columns(&self.spans) }
+    }
+
+    /// Locates the columns of the image at `at`. Gives where it ends, or the column that runs past the end.
     #[inline]
-    pub(super) fn of(value: &[u8], rest: &[u8], total: usize) -> Self {
-        let end = total.saturating_sub(rest.len());
-        let start = end.saturating_sub(value.len());
-        // Neither exceeds the length of the event, which fits.
-        Self { start: start as u32, len: value.len() as u32 }
-    }
-}
-
-/// The NULL bitmap of an image, which has a bit for each column **present**, and the values behind it.
-#[inline]
-pub(super) fn split_nulls(rest: &[u8], present: usize) -> Option<(&[u8], &[u8])> {
-    rest.split_at_checked(present.div_ceil(8))
-}
-
-/// Notes where the columns of an image with every column lie. Gives what is behind it, or the column
-/// that runs past the end.
-#[inline]
-pub(super) fn locate_full<'a>(
-    steps: &[Step],
-    nulls: &[u8],
-    values: &'a [u8],
-    total: usize,
-    spans: &mut [Span],
-) -> Result<&'a [u8], usize> {
-    let mut rest = values;
-    let mut done = 0usize;
-    for ((nulls, steps), spans) in nulls.iter().zip(steps.chunks(8)).zip(spans.chunks_mut(8)) {
-        let mut nulls = *nulls;
-        for (step, span) in steps.iter().zip(spans) {
-            if nulls & 1 == 0 {
-                let (value, behind) = step.split(rest).ok_or(done)?;
-                *span = Span::of(value, behind, total);
-                rest = behind;
-            } else {
-                *span = Span::NULL;
+    pub(super) fn locate(&mut self, plan: &Plan, layout: Layout<'_>, at: usize) -> Result<usize, usize> {
+        let (nulls, at) = layout.nulls(at).ok_or(plan.steps.len())?;
+        self.whole = layout.present.is_none() && !any(nulls, plan.steps.len());
+        self.values_at = at;
+        if self.whole {
+            let count = plan.runs.len().saturating_add(1);
+            if self.starts.len() != count {
+                self.starts.resize(count, 0);
             }
-            nulls >>= 1;
-            done += 1;
+            let mut slots = self.starts.iter_mut();
+            // Every place lies inside the event, whose length fits.
+            let mut note = |place: usize| {
+                if let Some(slot) = slots.next() {
+                    *slot = place as u32;
+                }
+            };
+            let end = plan.walk(layout.bytes, at, &mut note);
+            let Some(end) = end else { return Err(layout.broken(&plan.steps, nulls, at)) };
+            note(end);
+            self.end = end;
+            return Ok(end);
         }
+        self.spans.clear();
+        let spans = &mut self.spans;
+        let end = layout.walk(&plan.steps, nulls, at, |span| spans.push(span))?;
+        self.end = end;
+        Ok(end)
     }
-    Ok(rest)
+
+    /// The values of the row, one behind the other.
+    pub(super) fn values<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        bytes.get(self.values_at..self.end).unwrap_or_default()
+    }
 }
 
-/// Walks an image in which columns may be missing. `visit` gets the column, its value (`None`: NULL) and
-/// what is behind it. Gives what is behind the image, or the column that runs past the end.
-#[inline]
-pub(super) fn walk<'a>(
-    steps: &[Step],
-    present: &[u8],
-    full: bool,
-    nulls: &[u8],
-    values: &'a [u8],
-    mut visit: impl FnMut(usize, Option<&'a [u8]>, &'a [u8]),
-) -> Result<&'a [u8], usize> {
-    let mut rest = values;
-    let mut place = 0;
-    for (column, step) in steps.iter().enumerate() {
-        if !full && !bit(present, column) {
-            continue;
+/// How an image lies in the event.
+#[derive(Clone, Copy)]
+pub(super) struct Layout<'a> {
+    /// The event.
+    pub(super) bytes: &'a [u8],
+    /// Which columns the image has; `None`: all of them.
+    pub(super) present: Option<&'a [u8]>,
+    /// How many columns it has.
+    pub(super) count: usize,
+}
+
+impl<'a> Layout<'a> {
+    /// Steps over the image at `at`. Gives where it ends, or the column that runs past the end.
+    #[inline]
+    pub(super) fn skip(self, plan: &Plan, at: usize) -> Result<usize, usize> {
+        let (nulls, at) = self.nulls(at).ok_or(plan.steps.len())?;
+        if self.present.is_none() && !any(nulls, plan.steps.len()) {
+            return plan.walk(self.bytes, at, |_| {}).ok_or_else(|| self.broken(&plan.steps, nulls, at));
         }
-        if bit(nulls, place) {
-            visit(column, None, rest);
-        } else {
-            let (value, behind) = step.split(rest).ok_or(column)?;
-            rest = behind;
-            visit(column, Some(value), behind);
-        }
-        place += 1;
+        self.walk(&plan.steps, nulls, at, |_| {})
     }
-    Ok(rest)
+
+    /// The NULL bitmap, which has a bit for each column **present**, and where the values start.
+    #[inline]
+    fn nulls(self, at: usize) -> Option<(&'a [u8], usize)> {
+        let end = at.checked_add(self.count.div_ceil(8))?;
+        Some((self.bytes.get(at..end)?, end))
+    }
+
+    /// Walks the columns one by one. Gives where the image ends, or the column that runs past the end.
+    #[inline]
+    fn walk(
+        self,
+        steps: &[Step],
+        nulls: &[u8],
+        mut at: usize,
+        mut visit: impl FnMut(Span),
+    ) -> Result<usize, usize> {
+        let mut place = 0;
+        for (column, step) in steps.iter().enumerate() {
+            if self.present.is_some_and(|present| !bit(present, column)) {
+                visit(Span::ABSENT);
+                continue;
+            }
+            if bit(nulls, place) {
+                visit(Span::NULL);
+            } else {
+                let (start, len) = step.place(self.bytes, at).ok_or(column)?;
+                at = start.saturating_add(len);
+                if at > self.bytes.len() {
+                    return Err(column);
+                }
+                // Both lie inside the event, whose length fits.
+                visit(Span { start: start as u32, len: len as u32 });
+            }
+            place += 1;
+        }
+        Ok(at)
+    }
+
+    /// The column at which a row that is known to run past the end does so.
+    #[cold]
+    fn broken(self, steps: &[Step], nulls: &[u8], at: usize) -> usize {
+        self.walk(steps, nulls, at, |_| {}).err().unwrap_or(steps.len())
+    }
 }
 
 /// Bit `index` of a bitmap whose first bit is the least significant.
@@ -93,8 +160,16 @@ pub(super) fn bit(bitmap: &[u8], index: usize) -> bool {
     bitmap.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
-/// How many of the first `count` bits are set; what is beyond them in the last byte is padding.
+/// Whether one of the first `count` bits is set; what is beyond them in the last byte is padding.
 #[inline]
+fn any(bitmap: &[u8], count: usize) -> bool {
+    let Some((last, whole)) = bitmap.split_last() else { return false };
+    let used = count.saturating_sub(whole.len() * 8);
+    let mask = if used >= 8 { 0xff } else { (1u8 << used) - 1 };
+    whole.iter().fold(last & mask, |all, byte| all | byte) != 0
+}
+
+/// How many of the first `count` bits are set; what is beyond them in the last byte is padding.
 pub(super) fn ones(bitmap: &[u8], count: usize) -> usize {
     let mut left = count;
     let mut ones = 0;

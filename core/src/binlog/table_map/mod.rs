@@ -5,7 +5,7 @@
 //!
 //! Source: `libs/mysql/binlog/event/rows_event.h`, `Table_map_log_event` in `sql/log_event.cc`.
 
-use alloc::{boxed::Box, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 use core::fmt;
 
 use super::optional_metadata::OptionalMetadata;
@@ -119,13 +119,15 @@ pub fn parse_table_map(body: &[u8]) -> Result<TableVersion, TableMapError> {
 #[derive(Default)]
 pub struct TableMaps {
     remembered: BTreeMap<u64, Remembered>,
+    /// What is remembered, by description, and under how many table ids.
+    versions: BTreeMap<Arc<[u8]>, (Arc<TableVersion>, usize)>,
     remembered_bytes: usize,
     open: Vec<(u64, Arc<TableVersion>)>,
 }
 
 struct Remembered {
     /// The event's body from the flags on: all that describes the table.
-    description: Box<[u8]>,
+    description: Arc<[u8]>,
     version: Arc<TableVersion>,
 }
 
@@ -139,7 +141,7 @@ impl TableMaps {
     /// Nothing open, nothing remembered.
     #[must_use]
     pub const fn new() -> Self {
-        Self { remembered: BTreeMap::new(), remembered_bytes: 0, open: Vec::new() }
+        Self { remembered: BTreeMap::new(), versions: BTreeMap::new(), remembered_bytes: 0, open: Vec::new() }
     }
 
     /// Takes the body of a table map and opens its table for the row events that follow. The same
@@ -200,13 +202,13 @@ impl TableMaps {
         body: &[u8],
         adapt: impl FnOnce(&mut TableVersion),
     ) -> Result<Arc<TableVersion>, TableMapError> {
-        let same = self.remembered.values().find(|known| *known.description == *description);
-        let version = match same {
-            Some(known) => Arc::clone(&known.version),
+        let same = self.versions.get_key_value(description);
+        let (description, version) = match same {
+            Some((description, (version, _))) => (Arc::clone(description), Arc::clone(version)),
             None => {
                 let mut version = parse_table_map(body)?;
                 adapt(&mut version);
-                Arc::new(version)
+                (Arc::from(description), Arc::new(version))
             }
         };
         self.forget(table_id);
@@ -218,14 +220,20 @@ impl TableMaps {
             self.forget(oldest);
         }
         self.remembered_bytes = self.remembered_bytes.saturating_add(description.len());
-        let known = Remembered { description: Box::from(description), version: Arc::clone(&version) };
-        self.remembered.insert(table_id, known);
+        let under = self.versions.entry(Arc::clone(&description)).or_insert((Arc::clone(&version), 0));
+        under.1 = under.1.saturating_add(1);
+        self.remembered.insert(table_id, Remembered { description, version: Arc::clone(&version) });
         Ok(version)
     }
 
     fn forget(&mut self, table_id: u64) {
-        if let Some(known) = self.remembered.remove(&table_id) {
-            self.remembered_bytes = self.remembered_bytes.saturating_sub(known.description.len());
+        let Some(known) = self.remembered.remove(&table_id) else { return };
+        self.remembered_bytes = self.remembered_bytes.saturating_sub(known.description.len());
+        if let Some((_, under)) = self.versions.get_mut(&known.description) {
+            *under = under.saturating_sub(1);
+            if *under == 0 {
+                self.versions.remove(&known.description);
+            }
         }
     }
 }
@@ -256,8 +264,9 @@ pub(super) fn identifier(bytes: &[u8]) -> Result<String, TableMapError> {
 /// The type of a column from its code and metadata, signed and without collation, labels and the
 /// like, which the optional metadata adds. `None`: not supported.
 ///
-/// DECIMAL of before 5.0 (0) has no length on the wire; NULL (6), VAR_STRING (253) and codes 20, 243
-/// and 244 "cannot exist in a binlog" (`rows_event.h`).
+/// DECIMAL of before 5.0 (0) has its length neither in the table map nor in the row: the server's own
+/// `mysqlbinlog` says "not enough metadata to display the value". NULL (6) and codes 20, 243 and 244 "cannot
+/// exist in a binlog" (`rows_event.h`).
 fn column_type(code: u8, metadata: &mut Reader<'_>) -> Result<Option<ColumnType>, TableMapError> {
     let malformed = TableMapError::Malformed("impossible column metadata");
     let exactly = |found: u8, want: u8| if found == want { Ok(()) } else { Err(malformed) };
@@ -313,6 +322,12 @@ fn column_type(code: u8, metadata: &mut Reader<'_>) -> Result<Option<ColumnType>
             _ => return Err(malformed),
         },
         247 | 248 | 254 => return string_type(metadata.array()?).map(Some).ok_or(malformed),
+        // VARCHAR of a table that 4.1 made and nobody altered: a CHAR that is called VAR_STRING
+        // (`Field_string::type`, up to 5.7).
+        253 => match string_type(metadata.array()?) {
+            Some(ColumnType::Char { bytes_max, collation }) => ColumnType::Varchar { bytes_max, collation },
+            Some(_) | None => return Err(malformed),
+        },
         255 => {
             exactly(metadata.u8()?, 4)?;
             ColumnType::Geometry { kind: GeometryKind::Geometry }

@@ -51,6 +51,7 @@ fn types_and_their_metadata() {
         (254, &[0xf7, 2], "enum"),
         (254, &[0xf8, 8], "set"),
         (247, &[0xf7, 1], "enum"),
+        (253, &[0xee, 0x2c], "varchar(300)"),
     ] {
         let table = parse(&[type_code], metadata, &[]).unwrap();
         assert_eq!(type_names(&table), [want], "{type_code} {metadata:02x?}");
@@ -59,7 +60,7 @@ fn types_and_their_metadata() {
 
 #[test]
 fn types_that_cannot_be_read_are_named_with_their_column() {
-    for type_code in [0, 6, 20, 21, 200, 243, 244, 253] {
+    for type_code in [0, 6, 20, 21, 200, 243, 244] {
         let error = parse(&[3, type_code], &[0, 0], &[]).unwrap_err();
         assert_eq!(error, TableMapError::UnsupportedColumnType { column: 1, type_code });
     }
@@ -85,6 +86,8 @@ fn impossible_metadata_is_malformed() {
         (246, &[3, 4]),
         (252, &[0]),
         (252, &[9]),
+        (253, &[0xf7, 1]),
+        (253, &[0xfd, 3]),
         (254, &[0xf7, 3]),
         (254, &[0xf8, 5]),
         (254, &[0x0f, 1]),
@@ -237,6 +240,7 @@ fn what_is_remembered_is_bounded_and_what_is_open_stays() {
         }
     }
     assert_eq!(maps.remembered.len(), REMEMBERED_MAX);
+    assert_eq!(maps.versions.len(), 1, "all the same table");
     assert!(maps.get(4_001).is_some());
     maps.close_all();
 
@@ -254,6 +258,8 @@ fn what_is_remembered_is_bounded_and_what_is_open_stays() {
         maps.open(&map).unwrap();
     }
     assert!(maps.remembered_bytes <= REMEMBERED_BYTES_MAX);
+    let under: usize = maps.versions.values().map(|(_, ids)| ids).sum();
+    assert_eq!(under, maps.remembered.len(), "what is forgotten is gone");
     assert_eq!(maps.remembered.values().map(|m| m.description.len()).sum::<usize>(), maps.remembered_bytes);
 }
 

@@ -96,8 +96,9 @@ fn sources_come_once_and_in_order() {
         tsids,
         [gtid("@:1").tsid(), gtid("@:blue:1").tsid(), gtid("#:1").tsid(), gtid("#:red:1").tsid()]
     );
-    assert_eq!(set.intervals(&gtid("#:9").tsid()), [Interval::new(2, 2).unwrap()]);
-    assert_eq!(set.intervals(&gtid("#:blue:9").tsid()), []);
+    let intervals = set.intervals(&gtid("#:9").tsid());
+    assert_eq!(intervals.iter().copied().collect::<Vec<_>>(), [Interval::new(2, 2).unwrap()]);
+    assert!(set.intervals(&gtid("#:blue:9").tsid()).is_empty());
 }
 
 #[test]

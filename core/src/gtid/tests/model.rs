@@ -51,6 +51,7 @@ fn agree(set: &GtidSet, model: &BTreeSet<Atom>) {
     assert_eq!(set.is_empty(), model.is_empty());
     for (_, intervals) in set {
         assert!(!intervals.is_empty());
+        let intervals: Vec<_> = intervals.iter().collect();
         assert!(intervals.windows(2).all(|pair| pair[0].end() + 1 < pair[1].start()), "{text}");
     }
 }
@@ -76,6 +77,15 @@ proptest! {
         let ((a, model_a), (b, model_b)) = (both(&a), both(&b));
         agree(&a, &model_a);
         agree(&a.union(&b), &model_a.union(&model_b).copied().collect());
+        // In place, and a copy that shared its gaps stays as it was.
+        let mut joined = a.clone();
+        joined.add_all(&b);
+        prop_assert_eq!(&joined, &a.union(&b));
+        agree(&a, &model_a);
+        for gtid in b.iter().flat_map(|(tsid, all)| all.iter().map(move |one| (tsid, one.start()))) {
+            joined.add(&Gtid::new(gtid.0.uuid, gtid.0.tag, gtid.1).unwrap());
+        }
+        prop_assert_eq!(&joined, &a.union(&b));
         agree(&a.subtract(&b), &model_a.difference(&model_b).copied().collect());
         agree(&a.intersect(&b), &model_a.intersection(&model_b).copied().collect());
         prop_assert_eq!(a.is_subset(&b), model_a.is_subset(&model_b));

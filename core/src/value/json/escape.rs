@@ -13,7 +13,7 @@ pub(crate) fn quote(out: &mut String, text: &str) {
 /// Appends `text` as it stands between the quotes.
 pub(crate) fn escape(out: &mut String, mut text: &str) {
     // Every byte that needs an escape is ASCII, so a split there is at a character.
-    while let Some(at) = text.bytes().position(|b| b < 0x20 || b == b'"' || b == b'\\') {
+    while let Some(at) = special(text.as_bytes()) {
         let (plain, rest) = text.split_at(at);
         out.push_str(plain);
         let mut chars = rest.chars();
@@ -23,6 +23,34 @@ pub(crate) fn escape(out: &mut String, mut text: &str) {
         text = chars.as_str();
     }
     out.push_str(text);
+}
+
+/// Where the first byte is that needs an escape.
+fn special(bytes: &[u8]) -> Option<usize> {
+    let (words, tail) = bytes.as_chunks::<8>();
+    let mut at = 0usize;
+    for word in words {
+        let found = specials(u64::from_le_bytes(*word));
+        if found != 0 {
+            return Some(at.saturating_add(found.trailing_zeros() as usize / 8));
+        }
+        at = at.saturating_add(8);
+    }
+    let found = tail.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\'));
+    found.map(|behind| at.saturating_add(behind))
+}
+
+/// Of eight bytes, the high bit of the first one that needs an escape, and of others maybe those behind it.
+const fn specials(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // A byte is zero where a borrow reaches its high bit that was clear (Bit Twiddling Hacks, `haszero`).
+    let quote = word ^ (ONES * b'"' as u64);
+    let slash = word ^ (ONES * b'\\' as u64);
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    let quote = quote.wrapping_sub(ONES) & !quote;
+    let slash = slash.wrapping_sub(ONES) & !slash;
+    (control | quote | slash) & HIGH
 }
 
 fn escape_one(out: &mut String, special: char) {
@@ -73,4 +101,31 @@ fn quartet(bytes: [u8; 3]) -> [u8; 4] {
     let [a, b, c] = bytes;
     [a >> 2, (a & 0x03) << 4 | b >> 4, (b & 0x0f) << 2 | c >> 6, c & 0x3f]
         .map(|digit| ALPHABET.get(usize::from(digit)).copied().unwrap_or(b'='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    proptest::proptest! {
+        /// Eight bytes at a time find what one at a time does.
+        #[test]
+        fn the_first_special_byte(bytes in proptest::collection::vec(
+            proptest::prop_oneof![8 => 0x20u8..0xff, 1 => proptest::prelude::any::<u8>(), 1 => proptest::sample::select(std::vec![b'"', b'\\', 0x1f, 0x20, 0x21, 0x23, 0x5b, 0x5d, 0x7f, 0x80, 0xa2, 0xdc, 0xff])],
+            0..40,
+        )) {
+            let plain = bytes.iter().position(|b| *b < 0x20 || *b == b'"' || *b == b'\\');
+            proptest::prop_assert_eq!(special(&bytes), plain);
+        }
+    }
+
+    #[test]
+    fn every_character_below_a_space_and_the_two_others() {
+        let text: Vec<char> = (0..0x80u8).map(char::from).collect();
+        let text: String = text.into_iter().collect();
+        let mut out = String::new();
+        quote(&mut out, &text);
+        assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
+    }
 }

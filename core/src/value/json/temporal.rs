@@ -7,80 +7,81 @@ use crate::value::{Date, DateTime, Time, civil_from_days};
 
 /// Appends `YYYY-MM-DD`.
 pub(crate) fn date(out: &mut String, date: Date) {
-    day(out, date.year().into(), date.month(), date.day());
+    let ([a, b, c, d], [e, f], [g, h]) =
+        (four(date.year().into()), two(date.month().into()), two(date.day().into()));
+    push(out, &[a, b, c, d, b'-', e, f, b'-', g, h]);
 }
 
 /// Appends `YYYY-MM-DD hh:mm:ss` and as many digits of the second as the column has.
 pub(crate) fn date_time(out: &mut String, at: DateTime) {
-    date(out, at.date());
-    out.push(' ');
-    padded(out, at.hour().into(), 2);
-    clock(out, at.minute(), at.second());
-    fraction(out, at.micros(), at.fsp());
+    let date = at.date();
+    let ([a, b, c, d], [e, f], [g, h]) =
+        (four(date.year().into()), two(date.month().into()), two(date.day().into()));
+    let ([i, j], [k, l], [m, n]) = (two(at.hour().into()), two(at.minute().into()), two(at.second().into()));
+    let [o, p, q, r, s, t] = six(at.micros());
+    let text =
+        [a, b, c, d, b'-', e, f, b'-', g, h, b' ', i, j, b':', k, l, b':', m, n, b'.', o, p, q, r, s, t];
+    push(out, text.get(..19 + fraction_width(at.fsp())).unwrap_or_default());
 }
 
 /// Appends `[-]hh:mm:ss` and as many digits of the second as the column has.
 pub(crate) fn time(out: &mut String, time: Time) {
+    let [a, b, c, d] = four(time.hours().into());
+    let ([e, f], [g, h]) = (two(time.minute().into()), two(time.second().into()));
+    let [i, j, k, l, m, n] = six(time.micros());
     if time.is_negative() {
         out.push('-');
     }
-    padded(out, time.hours().into(), 2);
-    clock(out, time.minute(), time.second());
-    fraction(out, time.micros(), time.fsp());
+    // A fourth digit does not occur, a third one seldom.
+    let text = [a, b, c, d, b':', e, f, b':', g, h, b'.', i, j, k, l, m, n];
+    let first = if time.hours() < 100 { 2 } else { 1 };
+    push(out, text.get(first..10 + fraction_width(time.fsp())).unwrap_or_default());
 }
 
 /// Appends `YYYY-MM-DDThh:mm:ss.ffffffZ` (RFC 3339).
 pub(crate) fn rfc3339(out: &mut String, at: SourceTime) {
     let (seconds, micros) = (at.0 / 1_000_000, at.0 % 1_000_000);
     let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day_of_month) = civil_from_days(days);
-    day(out, year, month, day_of_month);
-    out.push('T');
-    padded(out, second_of_day / 3_600, 2);
-    let part = |n: u64| u8::try_from(n).unwrap_or(0);
-    clock(out, part(second_of_day / 60 % 60), part(second_of_day % 60));
-    out.push('.');
-    padded(out, micros, 6);
-    out.push('Z');
-}
-
-fn day(out: &mut String, year: u64, month: u8, day: u8) {
-    padded(out, year, 4);
-    out.push('-');
-    padded(out, month.into(), 2);
-    out.push('-');
-    padded(out, day.into(), 2);
-}
-
-fn clock(out: &mut String, minute: u8, second: u8) {
-    out.push(':');
-    padded(out, minute.into(), 2);
-    out.push(':');
-    padded(out, second.into(), 2);
-}
-
-fn fraction(out: &mut String, micros: u32, fsp: u8) {
-    let shown = match fsp {
-        0 => return,
-        1 => micros / 100_000,
-        2 => micros / 10_000,
-        3 => micros / 1_000,
-        4 => micros / 100,
-        5 => micros / 10,
-        _ => micros,
-    };
-    out.push('.');
-    padded(out, shown.into(), usize::from(fsp.min(6)));
-}
-
-/// A number with zeros in front up to `width`.
-fn padded(out: &mut String, value: u64, width: usize) {
-    let mut buffer = itoa::Buffer::new();
-    let digits = buffer.format(value);
-    for _ in digits.len()..width {
-        out.push('0');
+    let (year, month, day) = civil_from_days(days);
+    let part = |n: u64| u32::try_from(n).unwrap_or(0);
+    if year > 9_999 {
+        // No server's clock; a number of 64 bits of microseconds goes that far.
+        out.push_str(itoa::Buffer::new().format(year));
+    } else {
+        push(out, &four(part(year)));
     }
-    out.push_str(digits);
+    let ([e, f], [g, h]) = (two(month.into()), two(day.into()));
+    let [i, j] = two(part(second_of_day / 3_600));
+    let ([k, l], [m, n]) = (two(part(second_of_day / 60 % 60)), two(part(second_of_day % 60)));
+    let [o, p, q, r, s, t] = six(part(micros));
+    push(out, &[b'-', e, f, b'-', g, h, b'T', i, j, b':', k, l, b':', m, n, b'.', o, p, q, r, s, t, b'Z']);
+}
+
+/// The point and as many digits as the column has.
+fn fraction_width(fsp: u8) -> usize {
+    if fsp == 0 { 0 } else { usize::from(fsp.min(6)).saturating_add(1) }
+}
+
+/// Digits only, and what stands between them.
+fn push(out: &mut String, text: &[u8]) {
+    out.push_str(core::str::from_utf8(text).unwrap_or_default());
+}
+
+/// The last two digits.
+fn two(n: u32) -> [u8; 2] {
+    let (tens, ones) = (n / 10 % 10, n % 10);
+    // Below ten, both.
+    [b'0' + tens as u8, b'0' + ones as u8]
+}
+
+fn four(n: u32) -> [u8; 4] {
+    let ([a, b], [c, d]) = (two(n / 100), two(n));
+    [a, b, c, d]
+}
+
+fn six(n: u32) -> [u8; 6] {
+    let ([a, b], [c, d], [e, f]) = (two(n / 10_000), two(n / 100), two(n));
+    [a, b, c, d, e, f]
 }
 
 #[cfg(test)]

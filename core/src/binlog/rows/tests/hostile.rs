@@ -1,29 +1,48 @@
 //! Bytes that no server writes: errors, never a panic, never another meaning.
 
+use super::reference::Cell;
 use super::*;
 use crate::value::TableVersion;
 
-/// Everything that can be asked of an event, so that a panic anywhere shows.
+/// Everything that can be asked of an event, so that a panic anywhere shows; and the plain walk says the same.
 fn ask_everything(event: &RowsEvent, scratch: &mut RowScratch) {
     let counted = event.validate();
+    let (plain, plain_end) = reference::rows(event);
     let mut walked = 0;
     let mut cursor = event.cursor(scratch);
     let end = loop {
         match cursor.next() {
             Ok(Some(change)) => {
+                let images = &plain[walked];
                 walked += 1;
-                for row in [change.before(), change.after()].into_iter().flatten() {
-                    for index in 0..row.len() {
+                for (row, cells) in [change.before(), change.after()].into_iter().flatten().zip(images) {
+                    let mut visited = Vec::new();
+                    assert_eq!(cells.len(), row.len());
+                    let fault = row.each(|_, value| visited.push(shown(value)));
+                    for (index, expected) in cells.iter().enumerate() {
+                        let cell = match (row.is_present(index), row.is_null(index), row.raw(index)) {
+                            (false, false, None) => Cell::Absent,
+                            (true, true, None) => Cell::Null,
+                            (true, false, Some(bytes)) => Cell::Value(bytes),
+                            other => panic!("{other:?}"),
+                        };
+                        assert_eq!(cell, *expected, "column {index}");
+                        match (row.get(index), visited.get(index)) {
+                            (Ok(value), Some(visited)) => assert_eq!(shown(value), *visited),
+                            (_, None) => assert!(fault.unwrap_err().column <= index),
+                            (Err(_), Some(_)) => panic!("each gives what get refuses"),
+                        }
                         if let Ok(value) = row.get(index) {
                             assert!(shown(value).len() < 1 << 20);
                         }
                     }
                 }
             }
-            Ok(None) => break Ok(walked),
+            Ok(None) => break Ok(walked as u64),
             Err(e) => break Err(e),
         }
     };
+    assert_eq!((walked, end), (plain.len(), plain_end), "the cursor and the plain walk agree");
     assert_eq!(counted, end, "validate and the cursor agree");
 }
 

@@ -15,6 +15,7 @@ use crate::value::{Text, Value, ValueFault};
 
 mod hostile;
 mod partial;
+mod reference;
 mod types;
 
 macro_rules! case {
@@ -23,7 +24,7 @@ macro_rules! case {
     };
 }
 
-const ALL: [(&str, &[u8]); 16] = [
+const ALL: [(&str, &[u8]); 17] = [
     ("BL-01", case!("BL-01")),
     ("BL-03", case!("BL-03")),
     ("BL-05", case!("BL-05")),
@@ -39,6 +40,7 @@ const ALL: [(&str, &[u8]); 16] = [
     ("BL-53", case!("BL-53")),
     ("types", TYPES),
     ("old-temporals", include_bytes!("../../../../../tests/fixtures/types/old-temporals.binlog")),
+    ("old-varchar", include_bytes!("../../../../../tests/fixtures/types/old-varchar.binlog")),
     ("mysql56", include_bytes!("../../../../../tests/fixtures/types/mysql56.binlog")),
 ];
 

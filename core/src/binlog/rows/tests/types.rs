@@ -77,6 +77,40 @@ fn temporals_as_servers_before_5_6_4_wrote_them_in_row_events_of_version_1() {
     );
 }
 
+/// VARCHAR of a table that 4.1 made (type 253), short and with a length of two bytes, beside a CHAR.
+#[test]
+fn varchars_as_4_1_left_them() {
+    let table = Arc::clone(rows_of(file("old-varchar")).remove(0).unwrap().table());
+    let types: Vec<_> = table.columns().iter().map(|c| c.column_type.type_name().to_string()).collect();
+    assert_eq!(types, ["int", "varchar(20)", "varchar(300)", "char(3)"]);
+    let mut scratch = RowScratch::new();
+    let mut found = Vec::new();
+    for event in rows_of(file("old-varchar")) {
+        let event = event.unwrap();
+        let mut rows = event.cursor(&mut scratch);
+        while let Some(change) = rows.next().unwrap() {
+            let row = change.after().unwrap();
+            // No collation is known, so the bytes are looked at.
+            let text = |at| row.raw(at).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap());
+            found.push((text(1), text(2), text(3)));
+        }
+    }
+    let some = |text: &str| Some(text.to_owned());
+    let long = some(&"é".repeat(100));
+    assert_eq!(found, [(some("abc"), some("häuser"), some("xyz")), (None, long, some(""))]);
+}
+
+/// DECIMAL of a table that 4.1 made: nothing tells how long its value is.
+#[test]
+fn a_decimal_as_4_1_left_it_is_refused_by_name() {
+    let decimal = include_bytes!("../../../../../tests/fixtures/types/old-decimal.binlog");
+    let map = events(decimal).into_iter().find(|(type_code, _)| *type_code == 19).unwrap().1;
+    assert_eq!(
+        parse_table_map(&map),
+        Err(crate::binlog::table_map::TableMapError::UnsupportedColumnType { column: 1, type_code: 0 })
+    );
+}
+
 /// Without metadata no sign, no collation and no label is known: what can be read is read, what cannot
 /// be told is said so.
 #[test]
