@@ -8,6 +8,8 @@ use core::{
 };
 use std::sync::Mutex;
 
+mod reading;
+
 use super::*;
 use crate::{
     assemble::{Assembler, Setup},

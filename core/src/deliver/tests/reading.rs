@@ -1,0 +1,270 @@
+//! What a sink can ask of what it reads, and where batches end.
+
+use super::*;
+use crate::value::{ValueError, ValueFault};
+
+/// The transactions of the file as the core begins them.
+fn begins(streamed: bool) -> Vec<TxBegin> {
+    let all = events(if streamed { 0 } else { 1 << 20 });
+    let begins = all.into_iter().filter_map(|event| {
+        let Event::TxBegin(begin) = event else { return None };
+        (!begin.schema_change).then_some(begin)
+    });
+    begins.collect()
+}
+
+/// A delivery in front of the transactions; what is streamed comes from the queue.
+fn behind_the_schema_change(stream_above: usize, limits: BatchLimits) -> (Delivery, VecDeque<Event>) {
+    let mut delivery = claimed(limits);
+    let mut all: VecDeque<Event> = events(stream_above).into();
+    loop {
+        let event = all.pop_front().unwrap();
+        let commit = matches!(event, Event::TxCommit(_));
+        let _ = delivery.push(event);
+        if commit {
+            break;
+        }
+    }
+    let mut ddl = delivery.next_batch(no_feed).unwrap();
+    let ack = read_all(&mut ddl).unwrap();
+    delivery.accept(ddl, ack).unwrap();
+    (delivery, all)
+}
+
+/// A streamed transaction at the sink, its items waiting in the feed.
+fn streamed() -> BatchState {
+    let (mut delivery, mut all) = behind_the_schema_change(0, BatchLimits::default());
+    let _ = delivery.push(all.pop_front().unwrap());
+    let queue = Queue::default();
+    let feed = queue.clone();
+    let state = delivery.next_batch(move || Box::new(feed)).unwrap();
+    for event in all {
+        let end = matches!(event, Event::TxCommit(_));
+        let Push::Feed(event) = delivery.push(event) else { panic!("it belongs to the open transaction") };
+        queue.0.lock().unwrap().0.push_back(Some(event));
+        if end {
+            break;
+        }
+    }
+    state
+}
+
+#[test]
+fn a_transaction_says_the_same_of_itself_however_it_is_read_and_however_far() {
+    for is_streamed in [false, true] {
+        let want = begins(is_streamed).remove(0);
+        assert!(want.committed_at.is_some_and(|at| at > SourceTime(0)) && want.streamed == is_streamed);
+        let fresh = || {
+            if is_streamed {
+                return streamed();
+            }
+            let (mut delivery, all) = behind_the_schema_change(1 << 20, BatchLimits::default());
+            push_all(&mut delivery, all.into());
+            delivery.next_batch(no_feed).unwrap()
+        };
+        let mut state = fresh();
+        assert_eq!(state.is_streamed(), is_streamed);
+        let mut batch = state.batch();
+        let Some(Unit::Transaction(mut read)) = now(batch.next()).unwrap() else { panic!("a transaction") };
+        let mut items = 0;
+        loop {
+            assert_eq!((read.gtid(), read.committed_at()), (want.gtid.as_ref(), want.committed_at));
+            assert_eq!(read.is_streamed(), is_streamed);
+            if now(read.next()).unwrap().is_none() {
+                break;
+            }
+            items += 1;
+        }
+        let mut state = fresh();
+        let mut batch = state.blocking();
+        let Some(BlockingUnit::Transaction(mut read)) = batch.next().unwrap() else {
+            panic!("a transaction")
+        };
+        loop {
+            assert_eq!((read.gtid(), read.committed_at()), (want.gtid.as_ref(), want.committed_at));
+            assert_eq!(read.is_streamed(), is_streamed);
+            if read.next().unwrap().is_none() {
+                break;
+            }
+            items -= 1;
+        }
+        assert_eq!(items, 0, "as many of them");
+        assert!(batch.next().unwrap().is_none());
+        assert!(batch.finish().is_ok());
+    }
+}
+
+#[test]
+fn what_is_skipped_counts_as_read_and_what_is_not_does_not() {
+    let mut state = streamed();
+    let mut batch = state.blocking();
+    let Some(BlockingUnit::Transaction(read)) = batch.next().unwrap() else { panic!("a transaction") };
+    read.skip().unwrap();
+    assert!(batch.finish().is_ok());
+
+    let mut state = streamed();
+    let mut batch = state.blocking();
+    assert!(batch.next().unwrap().is_some());
+    assert_eq!(batch.next().unwrap_err(), Incomplete::Unread);
+    assert_eq!(batch.finish().unwrap_err(), Incomplete::Unread, "once refused, always");
+
+    let mut state = streamed();
+    let mut batch = state.batch();
+    let Some(Unit::Transaction(mut read)) = now(batch.next()).unwrap() else { panic!("a transaction") };
+    let mut tables = Vec::new();
+    while let Some(rows) = now(read.rows()).unwrap() {
+        let table = rows.table().unwrap();
+        tables.push(alloc::format!("{}.{}", table.schema(), table.table()));
+        rows.skip();
+    }
+    assert!(!tables.is_empty() && tables.iter().all(|table| table == &tables[0]), "{tables:?}");
+    assert!(batch.finish().is_ok());
+}
+
+#[test]
+fn an_acknowledgement_of_another_pipeline_is_refused_and_takes_nothing_away() {
+    let one = || {
+        let (mut delivery, all) = behind_the_schema_change(1 << 20, BatchLimits::default());
+        push_all(&mut delivery, all.into());
+        delivery
+    };
+    let (mut ours, mut theirs) = (one(), one());
+    // The same numbers in another pipeline, which `claimed` gives the same name: one attempt further on.
+    let failed = theirs.next_batch(no_feed).unwrap();
+    theirs.failed(failed);
+    let durable = theirs.durable().cloned();
+    assert_eq!(theirs.read_back(durable.as_ref()), Holds::Expected);
+    let mut foreign = theirs.reapply().unwrap();
+    let foreign_ack = read_all(&mut foreign).unwrap();
+
+    assert!(!ours.is_out());
+    let mut state = ours.next_batch(no_feed).unwrap();
+    assert!(ours.is_out());
+    let ack = read_all(&mut state).unwrap();
+    assert_eq!(ours.check(&state, &ack), Ok(()));
+    for (state, ack) in [(&foreign, &foreign_ack), (&foreign, &ack), (&state, &foreign_ack)] {
+        assert_eq!(ours.check(state, ack), Err(AckRefused::OtherAttempt));
+    }
+    assert_eq!(ours.accept(foreign, foreign_ack), Err(AckRefused::OtherAttempt));
+    assert!(ours.is_out(), "a refused one settles nothing");
+    assert_eq!(ours.accept(state, ack), Ok(Seq(2)));
+    assert!(!ours.is_out());
+}
+
+#[test]
+fn a_batch_ends_where_its_limits_are_and_before_what_goes_alone() {
+    let units = |limits: BatchLimits, change: fn(&mut Vec<Event>)| {
+        let (mut delivery, all) = behind_the_schema_change(1 << 20, limits);
+        let mut all: Vec<Event> = all.into();
+        change(&mut all);
+        push_all(&mut delivery, all);
+        let mut sizes = Vec::new();
+        while let Some(mut state) = delivery.next_batch(|| Box::new(Queue::default())) {
+            if state.is_streamed() {
+                sizes.push(-1);
+                break;
+            }
+            let ack = read_all(&mut state).unwrap();
+            let before = delivery.durable().unwrap().gtid_set().count();
+            sizes.push((ack.position().gtid_set().count() - before).try_into().unwrap());
+            delivery.accept(state, ack).unwrap();
+        }
+        sizes
+    };
+    let limits = |max_transactions, max_bytes| BatchLimits { max_transactions, max_bytes };
+    let as_it_is = |_: &mut Vec<Event>| {};
+    assert_eq!(units(limits(100, 1 << 20), as_it_is), [6_i64]);
+    assert_eq!(units(limits(4, 1 << 20), as_it_is), [4_i64, 2]);
+    assert_eq!(units(limits(0, 1 << 20), as_it_is), [1_i64; 6], "one goes in any case");
+    assert_eq!(units(limits(100, 0), as_it_is), [1_i64; 6], "one goes however large it is");
+    // Exactly what the first two take is not too much.
+    let rows = |event: &Event| if let Event::Rows(rows) = event { rows.retained() } else { 0 };
+    let (_, all) = behind_the_schema_change(1 << 20, limits(1, 0));
+    let second =
+        all.iter().enumerate().filter(|(_, event)| matches!(event, Event::TxCommit(_))).nth(1).unwrap().0;
+    let two = all.iter().take(second).map(rows).sum();
+    assert_eq!(units(limits(100, two), as_it_is)[0], 2);
+    assert_eq!(units(limits(100, two - 1), as_it_is)[0], 1);
+    // What is read while it is streamed, or changes a schema, has a batch of its own.
+    assert_eq!(units(limits(100, 1 << 20), |all| third_begin(all).streamed = true), [2_i64, -1]);
+    // The file's own schema change once more, behind two transactions; its GTID adds nothing.
+    let with_schema_change = |all: &mut Vec<Event>| {
+        let commit = |event: &Event| matches!(event, Event::TxCommit(_));
+        let second = all.iter().enumerate().filter(|(_, event)| commit(event)).nth(1).unwrap().0;
+        let mut file = events(1 << 20);
+        file.truncate(file.iter().position(commit).unwrap() + 1);
+        all.splice(second + 1..second + 1, file);
+    };
+    assert_eq!(units(limits(100, 1 << 20), with_schema_change), [2_i64, 0, 4]);
+}
+
+fn third_begin(all: &mut [Event]) -> &mut TxBegin {
+    let mut begins = all.iter_mut().filter_map(|event| {
+        let Event::TxBegin(begin) = event else { return None };
+        Some(begin)
+    });
+    begins.nth(2).unwrap()
+}
+
+#[test]
+fn what_still_comes_of_a_streamed_transaction_that_was_given_up_is_no_unit() {
+    let (mut delivery, mut all) = behind_the_schema_change(0, BatchLimits::default());
+    let _ = delivery.push(all.pop_front().unwrap());
+    let _ = delivery.push(all.pop_front().unwrap());
+    drop(delivery.next_batch(|| Box::new(Queue::default())).unwrap());
+    delivery.dropped();
+    let rest: Vec<Event> = all.drain(..2).collect();
+    push_all(&mut delivery, rest);
+    let durable = delivery.durable().cloned();
+    assert_eq!(delivery.restart(durable.as_ref()), Holds::Expected);
+    assert!(delivery.next_batch(no_feed).is_none(), "its rest was taken for a unit");
+}
+
+#[test]
+fn a_failure_says_its_code_and_where() {
+    let of = |error: SinkError| (error.class(), error.code(), error.step());
+    assert_eq!(of(SinkError::fenced()), (FailureClass::Fenced, Code::Fenced, "fence"));
+    assert_eq!(of(SinkError::stale()), (FailureClass::Stale, Code::SinkFailed, "fence"));
+    assert_eq!(
+        of(SinkError::halt(Code::TargetFull, "write")),
+        (FailureClass::Permanent, Code::TargetFull, "write")
+    );
+    assert_eq!(SinkError::stale().or_code(Code::TargetFull).code(), Code::TargetFull);
+    assert_eq!(SinkError::fenced().or_code(Code::TargetFull).code(), Code::Fenced, "its own stays");
+    let malformed = SinkError::from(ValueError { column: 0, reason: ValueFault::Length });
+    assert_eq!(malformed.code(), Code::ValueMalformed);
+    assert!(malformed.into_inner().is_some());
+    let place = SinkError::stale().of_table("shop", "orders").failure().place.unwrap();
+    assert_eq!(place.table, Some(("shop".into(), "orders".into())));
+}
+
+#[test]
+fn a_position_says_what_it_was_made_of() {
+    let mut position = Position::new(GtidSet::new(), "shop.*");
+    position.add(&gtid(3), SourceTime(7));
+    assert_eq!(position.captured(), "shop.*");
+    let last: Vec<_> = position.last().values().map(|last| (last.gtid, last.original_commit)).collect();
+    assert_eq!(last, [(gtid(3), SourceTime(7))]);
+    let (one, other) = (XaDigest::new(1, b"one", b""), XaDigest::new(1, b"other", b""));
+    let mut step = Advance::default();
+    step.prepare(one);
+    step.prepare(other);
+    step.resolve(one);
+    assert_eq!(step.prepared, [other]);
+    position.advance(&step);
+    assert!(position.is_prepared(&other) && !position.is_prepared(&one));
+    // Bytes of a fingerprint are two hex digits each, and sixteen.
+    let text = position.encode();
+    let digest: String = other.0.iter().map(|byte| alloc::format!("{byte:02x}")).collect();
+    for wrong in
+        [&digest[..30], &alloc::format!("{digest}00"), &digest.replace('a', "ä"), &digest.replace('0', "x")]
+    {
+        if wrong != digest {
+            assert_eq!(
+                Position::decode(&text.replace(&digest, wrong)),
+                Err(PositionError::Malformed),
+                "{wrong}"
+            );
+        }
+    }
+}
