@@ -129,6 +129,29 @@ fn a_schema_is_asked_for_whatever_tables_it_has() {
 }
 
 #[test]
+fn one_more_table_is_left_out_and_nothing_else() {
+    let shop = set(&["shop.*"], &["shop.log_*"]);
+    for (more, out) in [("shop.secret", "secret"), ("shop.s*", "sorted")] {
+        let less = shop.clone().without(more).unwrap();
+        assert!(shop.captures("shop", out) && !less.captures("shop", out), "{more}");
+        assert!(less.captures("shop", "orders") && !less.captures("shop", "log_1"), "{more}");
+        assert!(!less.captures("other", "orders"), "{more}");
+    }
+    // Where names have no case, the one that is left out has none either.
+    let less = shop.with_lower_case_table_names(1).without("Shop.Secret").unwrap();
+    assert!(!less.captures("SHOP", "SECRET") && less.captures("SHOP", "ORDERS"));
+}
+
+/// Names of schemas and tables keep their case where the server's do, in patterns too: else the column
+/// that was to be left out is delivered.
+#[test]
+fn patterns_of_left_out_columns_keep_the_case_of_schemas_and_tables() {
+    let set = CapturedSet::parse(&["*.*"], &[], &["Shop*.T*.Se*"]).unwrap();
+    assert!(!set.column_captured("ShopA", "Ta", "SECRET") && !set.column_captured("ShopA", "Ta", "secret"));
+    assert!(set.column_captured("shopa", "Ta", "secret") && set.column_captured("ShopA", "ta", "secret"));
+}
+
+#[test]
 fn columns_are_left_out_in_any_case_of_letters() {
     let set = CapturedSet::parse(&[], &[], &["a.b.Secret", "*.*.pw_*", "`x.y`.t.*"]).unwrap();
     for (schema, table, column, captured) in [

@@ -115,6 +115,9 @@ fn equality_does_not_depend_on_the_way_a_set_was_made() {
     assert_eq!(hash(&parsed), hash(&added));
     assert_eq!(parsed.cmp(&added), core::cmp::Ordering::Equal);
     assert_ne!(parsed, set("@:1-3,#:2"));
+    assert_ne!(hash(&parsed), hash(&set("@:1-3,#:2")), "a table of sets would be a list");
+    assert_eq!(parsed.partial_cmp(&set("@:1-3,#:2")), Some(parsed.cmp(&set("@:1-3,#:2"))));
+    assert_eq!(GtidSet::from(gtid("@:2")), set("@:2"));
 }
 
 #[test]
