@@ -4,12 +4,13 @@
 //! holds no rows for what a DDL does, so a wrong guess would be a copy that is wrong in silence.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::TableName;
 use super::column::{ColumnDefinition, ColumnPosition, RowValue};
 use super::declared::{Conversion, DeclaredType, same_column};
+use super::{TableName, lower_case};
 use crate::value::charset::Charset;
 
 /// What a DDL does.
@@ -168,6 +169,12 @@ pub enum PlannedValues {
     Value(RowValue),
 }
 
+/// The most columns of a table (manual, "Limits on Table Column Count and Row Size").
+const COLUMNS_MAX: usize = 4096;
+
+/// More clauses than this about columns are not followed: each is looked up among all columns.
+const OPERATIONS_MAX: usize = 1024;
+
 /// What the columns of a table are after these clauses, all taken as one as the server does
 /// (`prepare_fields_and_keys` of `sql/sql_table.cc`): names of columns that were there are the old ones,
 /// names behind `AFTER` the new ones.
@@ -179,6 +186,9 @@ pub fn plan(
     operations: &[AlterOperation],
     strict: bool,
 ) -> Result<Vec<PlannedColumn>, Unfollowed> {
+    if columns.len() > COLUMNS_MAX || operations.len() > OPERATIONS_MAX {
+        return Err(Unfollowed::NotUnderstood);
+    }
     let find = |name: &str| columns.iter().position(|column| same_column(column.name, name));
     // What happens to each column that is there; one clause each at most.
     let mut fates: Vec<Option<&AlterOperation>> = columns.iter().map(|_| None).collect();
@@ -237,9 +247,8 @@ pub fn plan(
         };
         place(&mut planned, column, position)?;
     }
-    let doubled = planned.iter().enumerate().any(|(index, column)| {
-        planned.iter().skip(index.saturating_add(1)).any(|other| same_column(&other.name, &column.name))
-    });
+    let mut names = BTreeSet::new();
+    let doubled = planned.iter().any(|column| !names.insert(lower_case(&column.name)));
     // Two columns of one name, or none at all: the server would have refused.
     if doubled || planned.is_empty() { Err(Unfollowed::NotUnderstood) } else { Ok(planned) }
 }
