@@ -268,3 +268,28 @@ fn a_position_says_what_it_was_made_of() {
         }
     }
 }
+
+/// `CREATE TABLE … SELECT`: the schema change is an item of its group, and only alone it is a unit.
+#[test]
+fn a_schema_change_inside_a_group_is_one_of_its_items() {
+    let mut delivery = claimed(BatchLimits::default());
+    for mut event in events(1 << 20) {
+        if let Event::TxBegin(begin) = &mut event {
+            begin.schema_change = false;
+        }
+        let _ = delivery.push(event);
+    }
+    let mut state = delivery.next_batch(no_feed).unwrap();
+    let mut batch = state.batch();
+    let Some(Unit::Transaction(mut read)) = now(batch.next()).unwrap() else { panic!("a transaction") };
+    let Some(Item::SchemaChange(change)) = now(read.next()).unwrap() else { panic!("a schema change") };
+    assert!(change.statement.starts_with("CREATE TABLE"));
+    assert!(now(read.next()).unwrap().is_none());
+    assert!(batch.finish().is_ok());
+}
+
+#[test]
+fn states_of_xa_transactions_have_the_names_that_are_documented() {
+    let states = [XaState::Prepared, XaState::Committed, XaState::RolledBack];
+    assert_eq!(states.map(XaState::as_str), ["prepared", "committed", "rolled_back"]);
+}
