@@ -347,6 +347,7 @@ impl Truthful {
             Value::UInt(n) if column.members.is_empty() => self.hash.number(tag::UINT, *n),
             Value::UInt(n) => self.hash.number(tag::ENUM, *n),
             Value::Double(n) => self.hash.number(tag::DOUBLE, n.to_bits()),
+            Value::Shown(text) => self.hash.bytes(tag::OTHER, text.as_bytes()),
             Value::Bytes(bytes) if column.collation == 63 => self.hash.bytes(tag::BLOB, bytes),
             Value::Bytes(bytes) => self.hash.bytes(tag::TEXT, bytes),
         }

@@ -3,6 +3,7 @@
 //! Sources: `libs/mysql/binlog/event/*.h`, `sql/log_event.cc`, `libs/mysql/serialization/readme.md`.
 
 mod gtid;
+mod pack;
 mod query;
 mod reader;
 mod rows;

@@ -1,5 +1,6 @@
 //! TABLE_MAP_EVENT: a table, its columns, and the bytes of their values.
 
+use super::pack::packed;
 use crate::put::{self, Take};
 use std::collections::BTreeMap;
 
@@ -56,8 +57,10 @@ pub enum Value {
     Int(i64),
     /// A number of an unsigned one, of BIT, YEAR (the byte), ENUM (index) or SET (bits).
     UInt(u64),
-    /// DOUBLE.
+    /// FLOAT and DOUBLE.
     Double(f64),
+    /// DECIMAL, DATE, TIME and DATETIME as `SELECT` shows them; TIMESTAMP as seconds since 1970, with its fraction.
+    Shown(String),
     /// Text and blobs.
     Bytes(Vec<u8>),
 }
@@ -186,7 +189,13 @@ impl Column {
         match value {
             Value::Null => return None,
             Value::Int(n) => put::int(&mut out, n.cast_unsigned(), self.int_width()),
+            Value::UInt(n) if self.type_code == BIT => {
+                let width = usize::from(self.meta[1]) + usize::from(self.meta[0] > 0);
+                out.extend_from_slice(&n.to_be_bytes()[8 - width..]);
+            }
             Value::UInt(n) => put::int(&mut out, *n, self.int_width()),
+            Value::Double(n) if self.type_code == FLOAT => out.extend_from_slice(&(*n as f32).to_le_bytes()),
+            Value::Shown(text) => out = packed(self.type_code, &self.meta, text),
             Value::Double(n) => out.extend_from_slice(&n.to_le_bytes()),
             Value::Bytes(bytes) => {
                 put::int(&mut out, bytes.len() as u64, self.length_width());
