@@ -1,19 +1,27 @@
-//! Capstan against its peers, as ratios measured in one run.
+//! Capstan against its peers, as ratios measured in one run: `cargo run --release -- COMMAND [SCALE]` in this
+//! folder.
 //!
-//! `cargo run --release --manifest-path tests/bench/Cargo.toml -- live`: rows decoded per second from a real
-//! MySQL over TCP into a counting sink, against `mysql_async`'s binlog stream over the same file.
-//!
-//! `… -- ledger`: changes per second from a real MySQL into the SQLite ledger, against bare prepared inserts of
-//! the same rows in equal transactions.
-//!
-//! `… -- mirror`: the same into the SQLite mirror, against bare prepared statements of the same kind; and
-//! deletes from a table without a key.
+//! | command | measures |
+//! |---|---|
+//! | `offline` | a binlog file of 500 MB, every value folded: against `mysql_cdc`, `mysql_common`, and reading alone |
+//! | `live` | the same over TCP from a real MySQL: against `mysql_async`'s rows, and its mere framing |
+//! | `jsonl` | the same file as JSON lines |
+//! | `big` | a transaction of 4.4 GB, plain and compressed: the memory it takes |
+//! | `costs` | cost against columns, tables and the size of the GTID set |
+//! | `ledger` | changes per second into the SQLite ledger: against bare prepared inserts |
+//! | `mirror` | the same into the SQLite mirror, against bare prepared statements; and deletes without a key |
 #![forbid(unsafe_code)]
 
+mod big;
+mod costs;
+mod file;
+mod fold;
+mod jsonl;
 mod ledger;
 mod live;
 mod memory;
 mod mirror;
+mod offline;
 mod workload;
 
 type Error = Box<dyn std::error::Error>;
@@ -21,13 +29,19 @@ type Error = Box<dyn std::error::Error>;
 fn main() -> Result<(), Error> {
     let mut args = std::env::args().skip(1);
     let what = args.next().unwrap_or_default();
-    let scale: u64 = args.next().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let scale: u64 = args.next().and_then(|n| n.parse().ok()).unwrap_or(1).max(1);
     match what.as_str() {
-        "live" => live::run(scale.max(1)),
-        "ledger" => ledger::run(scale.max(1)),
-        "mirror" => mirror::run(scale.max(1)),
+        "live" => live::run(scale),
+        "offline" => offline::run(scale),
+        "offline-profile" => offline::profile(scale),
+        "big" => big::run(scale),
+        "big-child" => big::child(u16::try_from(scale)?),
+        "costs" => costs::run(),
+        "jsonl" => jsonl::run(scale),
+        "ledger" => ledger::run(scale),
+        "mirror" => mirror::run(scale),
         _ => {
-            eprintln!("usage: capstan-bench live|ledger|mirror [SCALE]");
+            eprintln!("usage: capstan-bench offline|live|jsonl|big|costs|ledger|mirror [SCALE]");
             std::process::exit(2);
         }
     }
