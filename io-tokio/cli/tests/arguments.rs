@@ -37,7 +37,7 @@ fn each_kind_of_call_has_its_exit_status() {
         (&["tail", SOURCE, "--password-file", "/nonexistent/pw"], 3),
         (&["tail", SOURCE, "--config", "/nonexistent/config"], 3),
         (&["sync", SOURCE, "kafka:topic"], 3),
-        (&["sync", SOURCE, "sqlite:x.db"], 3),
+        (&["sync", SOURCE, "sqlite:/nonexistent/x.db"], 3),
         (&["sync", SOURCE, "checkpoint:x"], 3),
         (&["status", ledger], 3),
         (&["position", "show", ledger], 3),
