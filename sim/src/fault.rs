@@ -161,15 +161,83 @@ pub const FATAL: usize = 39;
 impl Fault {
     /// Its name, as `--only` takes it.
     #[must_use]
-    pub fn name(self) -> String {
-        let mut out = String::new();
-        for c in format!("{self:?}").replace("Poison(", "Poison").replace(')', "").chars() {
-            if c.is_ascii_uppercase() && !out.is_empty() {
-                out.push('-');
-            }
-            out.push(c.to_ascii_lowercase());
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TornReads => "torn-reads",
+            Self::Trickle => "trickle",
+            Self::Stall => "stall",
+            Self::Eof => "eof",
+            Self::Reset => "reset",
+            Self::HalfOpen => "half-open",
+            Self::DialFails => "dial-fails",
+            Self::SlowDial => "slow-dial",
+            Self::ServerError => "server-error",
+            Self::TooManyConnections => "too-many-connections",
+            Self::FakeRotate => "fake-rotate",
+            Self::OddHeartbeat => "odd-heartbeat",
+            Self::UnknownIgnorable => "unknown-ignorable",
+            Self::CutEvent => "cut-event",
+            Self::LogBinOff => "log-bin-off",
+            Self::Restart => "restart",
+            Self::ServerCrash => "server-crash",
+            Self::Failover => "failover",
+            Self::FailoverApplying => "failover-applying",
+            Self::Rotate => "rotate",
+            Self::Purge => "purge",
+            Self::PurgeRace => "purge-race",
+            Self::Crash => "crash",
+            Self::CrashAtCommit => "crash-at-commit",
+            Self::OldBackup => "old-backup",
+            Self::Zombie => "zombie",
+            Self::SlowSink => "slow-sink",
+            Self::SinkTransient => "sink-transient",
+            Self::AnswerLost => "answer-lost",
+            Self::NothingAndLost => "nothing-and-lost",
+            Self::LateCommit => "late-commit",
+            Self::SinkHangs => "sink-hangs",
+            Self::HangsAndLands => "hangs-and-lands",
+            Self::PositionUnreadable => "position-unreadable",
+            Self::PositionHangs => "position-hangs",
+            Self::TimeJump => "time-jump",
+            Self::OddTicks => "odd-ticks",
+            Self::Pause => "pause",
+            Self::Drain => "drain",
+            Self::Corrupt => "corrupt",
+            Self::UnknownFatal => "unknown-fatal",
+            Self::PurgeGap => "purge-gap",
+            Self::ResetHistory => "reset-history",
+            Self::FailoverLost => "failover-lost",
+            Self::SinkPermanent => "sink-permanent",
+            Self::Poison(Poison::PartialImage) => "poison-partial-image",
+            Self::Poison(Poison::StatementLogged) => "poison-statement-logged",
+            Self::Poison(Poison::Anonymous) => "poison-anonymous",
+            Self::Poison(Poison::Incident) => "poison-incident",
+            Self::Poison(Poison::UnknownType) => "poison-unknown-type",
+            Self::Poison(Poison::TwoPhaseXa) => "poison-two-phase-xa",
+            Self::Poison(Poison::RowsWithoutTable) => "poison-rows-without-table",
         }
-        out
+    }
+
+    /// Its bit in a set of classes.
+    #[must_use]
+    pub fn bit(self) -> u64 {
+        ALL.iter().position(|fault| *fault == self).map_or(0, |at| 1 << at)
+    }
+
+    /// Whether it happens when it is asked for, once each time; others take hold when something meets them.
+    #[must_use]
+    pub const fn is_at_once(self) -> bool {
+        matches!(
+            self,
+            Self::Eof
+                | Self::Reset
+                | Self::HalfOpen
+                | Self::Restart
+                | Self::ServerCrash
+                | Self::Rotate
+                | Self::Crash
+                | Self::LogBinOff
+        )
     }
 
     /// The class of this name.
@@ -186,7 +254,7 @@ mod tests {
     #[test]
     fn names_are_unique_and_read_back() {
         for fault in ALL {
-            assert_eq!(Fault::by_name(&fault.name()), Some(*fault), "{}", fault.name());
+            assert_eq!(Fault::by_name(fault.name()), Some(*fault), "{}", fault.name());
         }
         assert_eq!(ALL[FATAL], Fault::Corrupt);
     }

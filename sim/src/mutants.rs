@@ -25,8 +25,8 @@ pub struct Row {
     pub wishes: Wishes,
 }
 
-const ANY: Wishes = Wishes { only: None, library: false };
-const LIBRARY: Wishes = Wishes { only: None, library: true };
+const ANY: Wishes = Wishes { only: None, library: false, swarm: 0 };
+const LIBRARY: Wishes = Wishes { only: None, library: true, swarm: 0 };
 
 const fn core(mutant: Mutant, promise: &'static str, oracle: &'static str) -> Row {
     Row { mistake: Mistake::Core(mutant), promise, oracle, wishes: ANY }

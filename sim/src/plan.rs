@@ -38,8 +38,12 @@ pub struct Plan {
     pub horizon: u64,
     /// Transactions before the first dial, and during the faults.
     pub transactions: (u32, u32),
+    /// One transaction each, µs; `None`: drawn.
+    pub pace: Option<u64>,
     /// What transactions look like; the first is the most frequent.
     pub shapes: Vec<Shape>,
+    /// How many of them are too large to be held at once.
+    pub bigs: u32,
     /// One in so many GTIDs is tagged; 0: none.
     pub tagged: u32,
     /// The servers' version.
@@ -49,7 +53,7 @@ pub struct Plan {
     /// How long a packet is on its way, µs.
     pub latency: u64,
     /// Sizes of reads, used in turn; empty: as much as there is.
-    pub reads: &'static [usize],
+    pub reads: Vec<usize>,
     /// The first dump is cut after so many bytes.
     pub cut_after: Option<usize>,
     /// Where the pipeline starts.
@@ -67,9 +71,47 @@ pub struct Wishes {
     pub only: Option<Fault>,
     /// The position is kept beside the sink: at least once.
     pub library: bool,
+    /// Faults of these classes and no other, by their bits; 0: of all.
+    pub swarm: u64,
+}
+
+impl Wishes {
+    /// As arguments, for the line that repeats a run.
+    #[must_use]
+    pub fn arguments(self) -> String {
+        let names: Vec<&str> = ALL.iter().filter(|f| self.swarm & f.bit() != 0).map(|f| f.name()).collect();
+        let mut out = match self.only {
+            Some(fault) => format!(" --only {}", fault.name()),
+            None if names.is_empty() => String::new(),
+            None => format!(" --swarm {}", names.join(",")),
+        };
+        if self.library {
+            out.push_str(" --library");
+        }
+        out
+    }
+
+    fn allows(self, fault: Fault) -> bool {
+        self.swarm == 0 || self.swarm & fault.bit() != 0
+    }
 }
 
 const SECOND: u64 = 1_000_000;
+
+/// Where the shapes begin that are streamed: they have a number of their own.
+const FIRST_BIG: usize = 13;
+
+/// Faults after which a link is dialled again.
+const CUTS: &[Fault] = &[
+    Fault::Eof,
+    Fault::Reset,
+    Fault::ServerError,
+    Fault::CutEvent,
+    Fault::Restart,
+    Fault::ServerCrash,
+    Fault::Failover,
+    Fault::Crash,
+];
 
 impl Plan {
     /// A plan in which nothing happens.
@@ -78,12 +120,14 @@ impl Plan {
         Self {
             horizon: 0,
             transactions: (0, 0),
+            pace: None,
             shapes: vec![SHAPES[0]],
+            bigs: 0,
             tagged: 0,
             version: "9.7.4",
             crc32: true,
             latency: 200,
-            reads: &[],
+            reads: Vec::new(),
             cut_after: None,
             begin: Begin::Earliest,
             batch: BatchLimits::default(),
@@ -93,23 +137,27 @@ impl Plan {
 
     /// Draws a plan.
     pub fn draw(choices: &mut Choices, wishes: Wishes) -> Self {
-        let horizon = choices.pick(&[60, 20, 200, 600, 3600]) * SECOND;
-        let transactions = (choices.below(10), 20 + choices.below(20));
+        // An hour shows what patience does, and costs what sixty other schedules cost.
+        let hour = choices.chance(1, 60);
+        let horizon = if hour { 3600 } else { choices.pick(&[60, 20, 40, 20, 60, 120, 40, 300]) } * SECOND;
+        let transactions = (choices.below(3), 20 + choices.below(5));
         let mut shapes = vec![SHAPES[0]];
-        for shape in &SHAPES[1..] {
-            if choices.chance(1, 3) {
+        for shape in &SHAPES[1..FIRST_BIG] {
+            if choices.chance(1, 4) {
                 shapes.push(*shape);
             }
         }
         let mut plan = Self {
             horizon,
             transactions,
+            pace: None,
             shapes,
+            bigs: choices.pick(&[0, 0, 0, 1, 2]),
             tagged: choices.pick(&[0, 0, 2, 5]),
             version: choices.pick(&["9.7.4", "8.0.36", "8.4.2"]),
             crc32: !choices.chance(1, 4),
             latency: choices.pick(&[200, 10, 5_000, 80_000]),
-            reads: &[],
+            reads: Vec::new(),
             cut_after: None,
             begin: choices.pick(&[Begin::Earliest, Begin::Current, Begin::At]),
             batch: BatchLimits {
@@ -127,19 +175,30 @@ impl Plan {
     }
 
     fn draw_faults(&mut self, choices: &mut Choices, wishes: Wishes) {
-        let wanted = choices.pick(&[3, 0, 5, 8, 12]);
-        // Swarm: a few classes per run, each several times, rather than all of them once.
-        let mut classes = Vec::new();
-        for _ in 0..choices.pick(&[3, 1, 2, 5]) {
-            classes.push(ALL[choices.below(FATAL as u32) as usize]);
-        }
-        for _ in 0..wanted {
-            let fault = choices.pick(&classes);
-            self.push(choices, wishes.only.unwrap_or(fault));
+        let wanted = choices.pick(&[0, 1, 1, 1, 2, 2, 2, 3, 3, 5, 8, 12]);
+        if wanted > 0 {
+            // Swarm: a few classes per run, each several times, rather than all of them once.
+            let all: Vec<Fault> =
+                ALL[..FATAL].iter().copied().filter(|fault| wishes.allows(*fault)).collect();
+            let mut classes: Vec<Fault> =
+                (0..choices.pick(&[2, 1, 1, 3])).filter_map(|_| drawn(choices, &all)).collect();
+            if classes.is_empty() {
+                // Only such as end a pipeline were asked for.
+                classes = ALL.iter().copied().filter(|fault| wishes.allows(*fault)).collect();
+            }
+            for _ in 0..wanted {
+                let fault = choices.pick(&classes);
+                self.push(choices, wishes.only.unwrap_or(fault));
+            }
+            // What most of them need to show, over a new link.
+            let cuts: Vec<Fault> = CUTS.iter().copied().filter(|fault| wishes.allows(*fault)).collect();
+            for fault in (0..2).filter_map(|_| drawn(choices, &cuts)).collect::<Vec<Fault>>() {
+                self.push(choices, wishes.only.unwrap_or(fault));
+            }
         }
         if choices.chance(1, 5) {
             let fatal = ALL[FATAL + choices.below((ALL.len() - FATAL) as u32) as usize];
-            if wishes.only.is_none() {
+            if wishes.only.is_none() && wishes.allows(fatal) {
                 self.push(choices, fatal);
             }
         }
@@ -148,7 +207,11 @@ impl Plan {
 
     fn push(&mut self, choices: &mut Choices, fault: Fault) {
         let at = choices.range(0, self.horizon);
-        let lasts = choices.pick(&[1, 10, 40, 90, 300]) * SECOND / choices.pick(&[1, 3, 10]);
+        let lasts = choices.pick(&[1, 5, 20, 1, 5, 60, 1, 300]) * SECOND / choices.pick(&[1, 3, 10]);
         self.faults.push(Planned { at, lasts, fault });
     }
+}
+
+fn drawn(choices: &mut Choices, from: &[Fault]) -> Option<Fault> {
+    (!from.is_empty()).then(|| choices.pick(from))
 }

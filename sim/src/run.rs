@@ -1,6 +1,10 @@
 //! One run, a batch of runs, and what is said of a failure.
 
-use std::{fmt::Write as _, time::Instant};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use crate::{
     choices::{Choices, to_hex},
@@ -95,25 +99,23 @@ pub fn shrink(tape: &[u32], wishes: Wishes, oracle: &'static str, runs_max: u32)
     }
 }
 
-/// What a failure looks like to a person: the oracle, one line to repeat it, the shrunk run.
+/// What a failure looks like to a person: the oracle, one line to repeat it, the shrunk run. All of it, with
+/// the whole tape and trace, is also written to a file.
 #[must_use]
 pub fn tell(seed: Option<u64>, failed: &Report, wishes: Wishes) -> String {
     let mut out = String::new();
     let Err(failure) = &failed.result else { return out };
     let shrunk = shrink(&failed.tape, wishes, failure.oracle, 3_000);
     let again = run(Choices::replay(shrunk.clone()), wishes, true);
-    let mut only = wishes.only.map_or(String::new(), |fault| format!(" --only {}", fault.name()));
-    if wishes.library {
-        only.push_str(" --library");
-    }
+    let arguments = wishes.arguments();
     let _ = writeln!(out, "FAILED {failure}");
     if let Some(seed) = seed {
-        let _ = writeln!(out, "REPRO cargo run -p sim --profile sim -- --seed {seed}{only}");
+        let _ = writeln!(out, "REPRO cargo run -p sim --profile sim -- --seed {seed}{arguments}");
     }
     let nonzero = shrunk.iter().filter(|n| **n > 0).count();
     let _ = writeln!(
         out,
-        "REPRO cargo run -p sim --profile sim -- --tape {}{only}   (shrunk from {} choices to {}, {nonzero} not quiet)",
+        "REPRO cargo run -p sim --profile sim -- --tape {}{arguments}   (shrunk from {} choices to {}, {nonzero} not quiet)",
         to_hex(&shrunk),
         failed.tape.len(),
         shrunk.len(),
@@ -121,10 +123,29 @@ pub fn tell(seed: Option<u64>, failed: &Report, wishes: Wishes) -> String {
     if let Err(failure) = &again.result {
         let _ = writeln!(out, "shrunk: {failure}");
     }
+    let whole = format!("{out}whole tape: {}\n{}\n", to_hex(&failed.tape), again.trace.join("\n"));
     for line in again.trace.iter().rev().take(60).rev() {
         let _ = writeln!(out, "  {line}");
     }
+    let name = seed.map_or_else(|| "tape".into(), |seed| format!("seed-{seed}"));
+    match written(&name, &whole) {
+        Ok(path) => {
+            let _ = writeln!(out, "all of it: {}", path.display());
+        }
+        Err(error) => {
+            let _ = writeln!(out, "it could not be written to a file: {error}");
+        }
+    }
     out
+}
+
+/// Writes a failure into the build's folder.
+fn written(name: &str, text: &str) -> std::io::Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/sim-failures");
+    std::fs::create_dir_all(&folder)?;
+    let path = folder.canonicalize()?.join(format!("{name}.txt"));
+    std::fs::write(&path, text)?;
+    Ok(path)
 }
 
 /// What came of many runs.
@@ -132,14 +153,18 @@ pub fn tell(seed: Option<u64>, failed: &Report, wishes: Wishes) -> String {
 pub struct Batch {
     /// Runs.
     pub schedules: u64,
+    /// Those of full size.
+    pub full: u64,
     /// Everything that happened in them.
     pub counts: Counts,
     /// Rare branches of the core.
     pub marks: Marks,
-    /// Transactions, faults and dials of each run, for the medians.
-    sizes: Vec<(u64, u64, u64)>,
+    /// Transactions, faults, reconnects and schema changes of each run of full size, for the medians.
+    sizes: Vec<[u64; 4]>,
     /// Wall time, seconds.
     pub seconds: f64,
+    /// Time on the processor, seconds: what a busy machine does not change.
+    pub cpu_seconds: f64,
     /// The first failure, told.
     pub failure: Option<String>,
 }
@@ -150,7 +175,7 @@ pub fn batch(
     wishes: Wishes,
     mut enough: impl FnMut(u64) -> bool,
 ) -> Batch {
-    let began = Instant::now();
+    let (began, cpu_began) = (Instant::now(), cpu_seconds());
     let mut batch = Batch::default();
     for seed in seeds {
         let report = run(Choices::seeded(seed), wishes, false);
@@ -166,14 +191,25 @@ pub fn batch(
         }
     }
     batch.seconds = began.elapsed().as_secs_f64();
+    batch.cpu_seconds = match (cpu_began, cpu_seconds()) {
+        (Some(began), Some(ended)) => ended - began,
+        _ => batch.seconds,
+    };
     batch
+}
+
+/// What this thread has used of a processor so far; Linux alone tells.
+fn cpu_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds as f64 / 1e9)
 }
 
 impl Batch {
     fn add(&mut self, counts: &Counts) {
         let total = &mut self.counts;
         for (name, n) in &counts.faults {
-            *total.faults.entry(name.clone()).or_default() += n;
+            *total.faults.entry(name).or_default() += n;
         }
         for (code, n) in &counts.halts {
             *total.halts.entry(code).or_default() += n;
@@ -188,13 +224,18 @@ impl Batch {
         total.streamed += counts.streamed;
         total.aborts += counts.aborts;
         total.virtual_us += counts.virtual_us;
-        self.sizes.push((counts.transactions, counts.faults.values().sum(), counts.dials));
+        let faults = counts.faults.values().sum();
+        let reconnects = counts.dials.saturating_sub(1);
+        if counts.transactions >= 20 && faults >= 3 && reconnects >= 2 && counts.schema_changes >= 1 {
+            self.full += 1;
+            self.sizes.push([counts.transactions, faults, reconnects, counts.schema_changes]);
+        }
     }
 
     /// What did not happen in any run, by name: a simulator that never does it proves nothing.
     #[must_use]
-    pub fn never_happened(&self) -> Vec<String> {
-        let mut never: Vec<String> = crate::fault::ALL
+    pub fn never_happened(&self) -> Vec<&'static str> {
+        let mut never: Vec<&'static str> = crate::fault::ALL
             .iter()
             .map(|fault| fault.name())
             .filter(|name| !self.counts.faults.contains_key(name))
@@ -205,7 +246,7 @@ impl Batch {
             ("an aborted transaction", self.counts.aborts),
             ("a schema change", self.counts.schema_changes),
         ];
-        never.extend(marks.iter().filter(|(_, n)| *n == 0).map(|(name, _)| (*name).to_string()));
+        never.extend(marks.iter().filter(|(_, n)| *n == 0).map(|(name, _)| *name));
         never
     }
 
@@ -214,26 +255,32 @@ impl Batch {
     pub fn table(&self) -> String {
         let mut out = String::new();
         let c = &self.counts;
-        let median = |of: fn(&(u64, u64, u64)) -> u64| {
-            let mut all: Vec<u64> = self.sizes.iter().map(of).collect();
+        let median = |of: usize| {
+            let mut all: Vec<u64> = self.sizes.iter().map(|size| size[of]).collect();
             all.sort_unstable();
             all.get(all.len() / 2).copied().unwrap_or(0)
         };
         let _ = writeln!(
             out,
-            "{} schedules in {:.1} s ({:.0}/s), {} steps, {:.1} virtual days",
+            "{} schedules in {:.1} s of processor time, {:.1} s by the clock, {:.1} virtual days",
             self.schedules,
+            self.cpu_seconds,
             self.seconds,
-            self.schedules as f64 / self.seconds.max(1e-9),
-            c.steps,
             c.virtual_us as f64 / 86_400e6,
         );
         let _ = writeln!(
             out,
-            "median per schedule: {} transactions, {} faults, {} dials",
-            median(|s| s.0),
-            median(|s| s.1),
-            median(|s| s.2)
+            "{} of them have at least 20 transactions, 3 faults, 2 reconnects and 1 schema change: {:.0}/s on one core",
+            self.full,
+            self.full as f64 / self.cpu_seconds.max(1e-9),
+        );
+        let _ = writeln!(
+            out,
+            "medians of these: {} transactions, {} faults, {} reconnects, {} schema changes",
+            median(0),
+            median(1),
+            median(2),
+            median(3),
         );
         let _ = writeln!(
             out,

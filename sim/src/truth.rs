@@ -47,7 +47,12 @@ impl Truth {
     pub fn is_reached(&self, position: Option<&GtidSet>) -> bool {
         let Some(position) = position else { return false };
         let wanted = |entry: &&Entry| !entry.lost;
-        self.entries.iter().filter(wanted).all(|e| e.gtid.as_ref().is_some_and(|g| position.contains(g)))
+        // What is missing is missing at the end.
+        self.entries
+            .iter()
+            .rev()
+            .filter(wanted)
+            .all(|e| e.gtid.as_ref().is_some_and(|g| position.contains(g)))
     }
 
     /// The first group that is not in `position`.

@@ -1,12 +1,12 @@
 //! Transactions of every shape, as bytes for the servers and as truth for the oracles.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use capstan_core::gtid::Gtid;
 use capstan_fake_source::{
     Group,
     event::{self, Body, Column, GtidHead, Query, RowChange, Rows, Table, Value, status},
-    group::End,
+    group::{Content, End},
 };
 
 use crate::{
@@ -55,6 +55,31 @@ pub enum Shape {
     BigRolledBack,
 }
 
+impl Shape {
+    /// Its name in a schedule.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Mixed => "mixed",
+            Self::Filtered => "filtered",
+            Self::Empty => "empty",
+            Self::Ddl => "ddl",
+            Self::DdlElsewhere => "ddl-elsewhere",
+            Self::CreateSelect => "create-select",
+            Self::NonTransactional => "non-transactional",
+            Self::RolledBack => "rolled-back",
+            Self::Savepoint => "savepoint",
+            Self::XaOnePhase => "xa-one-phase",
+            Self::Compressed => "compressed",
+            Self::Stored => "stored",
+            Self::Big => "big",
+            Self::BigCompressed => "big-compressed",
+            Self::BigRolledBack => "big-rolled-back",
+        }
+    }
+}
+
 /// Every shape, the plainest first.
 pub const SHAPES: &[Shape] = &[
     Shape::Small,
@@ -75,19 +100,76 @@ pub const SHAPES: &[Shape] = &[
     Shape::BigRolledBack,
 ];
 
-/// Makes transactions.
-#[derive(Debug)]
+/// Makes transactions. What is in them comes from a pool that is encoded once for all runs; a group's head,
+/// with its GTID and time, is its own.
+#[derive(Debug, Default)]
 pub struct Workload {
+    made: usize,
+}
+
+/// Contents of each shape: no two transactions in a row are the same.
+const VARIANTS: usize = 24;
+
+/// A content of the pool, and what a sink must get of it.
+#[derive(Debug)]
+struct Made {
+    content: Arc<Content>,
+    delivered: Option<(u64, u64)>,
+}
+
+static POOL: LazyLock<Vec<OnceLock<Made>>> =
+    LazyLock::new(|| (0..SHAPES.len() * VARIANTS).map(|_| OnceLock::new()).collect());
+
+impl Workload {
+    /// One that begins elsewhere in the pool.
+    #[must_use]
+    pub const fn seeded(seed: u64) -> Self {
+        Self { made: seed as usize % VARIANTS }
+    }
+
+    /// A transaction of this shape, committed at `at` (µs on the source's clock).
+    pub fn make(&mut self, shape: Shape, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
+        self.made += 1;
+        let place = shape as usize * VARIANTS + self.made % VARIANTS;
+        let made = POOL[place].get_or_init(|| Maker::new(place).make(shape));
+        let group = Group::with(GtidHead::new(Some(gtid), at), SERVER_ID, &made.content);
+        (group, Entry { gtid: Some(gtid), content: made.delivered, lost: false, poison: None })
+    }
+
+    /// A transaction of so many rows of 6,000 bytes.
+    pub fn huge(&mut self, rows: usize, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
+        self.made += 1;
+        let made = Maker::new(1_000 + self.made).huge(rows);
+        let group = Group::with(GtidHead::new(Some(gtid), at), SERVER_ID, &made.content);
+        (group, Entry { gtid: Some(gtid), content: made.delivered, lost: false, poison: None })
+    }
+
+    /// A group that cannot be delivered.
+    #[must_use]
+    pub fn poison(poison: Poison, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
+        let gtid = (poison != Poison::Anonymous).then_some(gtid);
+        let bodies = Maker::new(0).poison(poison);
+        let group = Group::new(GtidHead::new(gtid, at), SERVER_ID, bodies);
+        (group, Entry { gtid, content: None, lost: false, poison: Some(poison) })
+    }
+}
+
+/// Makes contents.
+struct Maker {
     orders: Table,
     lines: Table,
     noise: Table,
     next_row: i64,
+    choices: Choices,
 }
 
 const SERVER_ID: u32 = 1;
 
-impl Default for Workload {
-    fn default() -> Self {
+/// The time in the headers of pooled events; a group's own is in its head.
+const TIMESTAMP: u32 = 1_795_000_000;
+
+impl Maker {
+    fn new(place: usize) -> Self {
         let orders = Table::new(
             100,
             CAPTURED,
@@ -107,13 +189,12 @@ impl Default for Workload {
             vec![Column::bigint("id").not_null(), Column::int("n"), Column::blob("data")],
         );
         let noise = Table::new(102, "elsewhere", "noise", vec![Column::bigint("id").not_null()]);
-        Self { orders, lines, noise, next_row: 1 }
+        // Rows of different contents have different numbers.
+        let next_row = place as i64 * 1_000;
+        Self { orders, lines, noise, next_row, choices: Choices::seeded(place as u64) }
     }
-}
 
-impl Workload {
-    /// A transaction of this shape, committed at `at` (µs on the source's clock).
-    pub fn make(&mut self, shape: Shape, gtid: Gtid, at: u64, choices: &mut Choices) -> (Arc<Group>, Entry) {
+    fn make(&mut self, shape: Shape) -> Made {
         let mut hash = Truthful::default();
         let mut bodies = match shape {
             Shape::Empty => vec![begin(), Body::Query(Query::new("", "COMMIT"))],
@@ -125,8 +206,8 @@ impl Workload {
             Shape::DdlElsewhere => {
                 vec![ddl("elsewhere", &format!("CREATE TABLE elsewhere.t{} (id INT)", self.next()))]
             }
-            Shape::CreateSelect => self.create_select(&mut hash, choices),
-            Shape::Savepoint => self.savepoint(&mut hash, choices),
+            Shape::CreateSelect => self.create_select(&mut hash),
+            Shape::Savepoint => self.savepoint(&mut hash),
             Shape::Filtered => {
                 let rows = vec![RowChange::Insert(vec![Value::Int(self.next())])];
                 Group::changes(&[(&self.noise, rows)], &End::Xid)
@@ -140,39 +221,36 @@ impl Workload {
             | Shape::Stored
             | Shape::Big
             | Shape::BigCompressed
-            | Shape::BigRolledBack => self.rows(shape, &mut hash, choices),
+            | Shape::BigRolledBack => self.rows(shape, &mut hash),
         };
         if let Shape::Compressed | Shape::Stored | Shape::BigCompressed = shape {
             let compress = shape != Shape::Stored;
-            bodies = Group::in_payload(bodies, (at / 1_000_000) as u32, SERVER_ID, compress);
+            bodies = Group::in_payload(bodies, TIMESTAMP, SERVER_ID, compress);
         }
         let delivered = !matches!(
             shape,
             Shape::Empty | Shape::DdlElsewhere | Shape::Filtered | Shape::RolledBack | Shape::BigRolledBack
         );
-        let content = delivered.then_some((hash.hash.0, hash.changes));
-        let group = Group::new(GtidHead::new(Some(gtid), at), SERVER_ID, bodies);
-        (group, Entry { gtid: Some(gtid), content, lost: false, poison: None })
+        let delivered = delivered.then_some((hash.hash.0, hash.changes));
+        Made { content: Content::new(bodies, TIMESTAMP, SERVER_ID), delivered }
     }
 
-    /// A transaction of so many rows of 6,000 bytes.
-    pub fn huge(&mut self, rows: usize, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
+    /// Rows of 6,000 bytes.
+    fn huge(&mut self, rows: usize) -> Made {
         let lines: Vec<RowChange> = (0..rows).map(|_| RowChange::Insert(self.line(6_000))).collect();
         let mut hash = Truthful::default();
         hash.changes(&self.lines, &lines);
         let bodies = Group::changes(&[(&self.lines, lines)], &End::Xid);
-        let content = Some((hash.hash.0, hash.changes));
-        let group = Group::new(GtidHead::new(Some(gtid), at), SERVER_ID, bodies);
-        (group, Entry { gtid: Some(gtid), content, lost: false, poison: None })
+        let delivered = Some((hash.hash.0, hash.changes));
+        Made { content: Content::new(bodies, TIMESTAMP, SERVER_ID), delivered }
     }
 
-    /// A group that cannot be delivered.
-    pub fn poison(&mut self, poison: Poison, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
-        let row = self.order(&mut Choices::replay(Vec::new()));
+    fn poison(&mut self, poison: Poison) -> Vec<Body> {
+        let row = self.order();
         let rows = Rows::of(&self.orders, &[RowChange::Insert(row.clone())], true);
         let map = Body::TableMap(self.orders.clone());
         let xid = Body::Xid(9);
-        let bodies = match poison {
+        match poison {
             Poison::PartialImage => vec![begin(), map, Body::Rows(rows.without(3)), xid],
             Poison::StatementLogged => {
                 let text = "INSERT INTO orders VALUES (1)";
@@ -191,10 +269,7 @@ impl Workload {
                 Body::Query(Query::new("", "XA END X'7032',X'',1")),
                 Body::XaPrepare { one_phase: false, format_id: 1, gtrid: b"p2".to_vec(), bqual: Vec::new() },
             ],
-        };
-        let gtid = (poison != Poison::Anonymous).then_some(gtid);
-        let group = Group::new(GtidHead::new(gtid, at), SERVER_ID, bodies);
-        (group, Entry { gtid, content: None, lost: false, poison: Some(poison) })
+        }
     }
 
     fn next(&mut self) -> i64 {
@@ -202,16 +277,16 @@ impl Workload {
         self.next_row
     }
 
-    fn order(&mut self, choices: &mut Choices) -> Vec<Value> {
+    fn order(&mut self) -> Vec<Value> {
         let id = self.next();
-        let name = ["", "a", "München", "日本語のとても長い名前"][choices.below(4) as usize];
+        let name = ["", "a", "München", "日本語のとても長い名前"][self.choices.below(4) as usize];
         let or_null = |null: bool, value| if null { Value::Null } else { value };
         vec![
             Value::Int(id),
             Value::Bytes(name.as_bytes().to_vec()),
-            or_null(choices.chance(1, 8), Value::UInt(u64::MAX - id.cast_unsigned())),
+            or_null(self.choices.chance(1, 8), Value::UInt(u64::MAX - id.cast_unsigned())),
             Value::Double(id as f64 / 3.0),
-            Value::UInt(u64::from(choices.below(4))),
+            Value::UInt(u64::from(self.choices.below(4))),
         ]
     }
 
@@ -228,23 +303,24 @@ impl Workload {
         vec![Value::Int(id), Value::Int(-1), Value::Bytes(data)]
     }
 
-    fn rows(&mut self, shape: Shape, hash: &mut Truthful, choices: &mut Choices) -> Vec<Body> {
+    fn rows(&mut self, shape: Shape, hash: &mut Truthful) -> Vec<Body> {
         let mut orders = Vec::new();
-        for _ in 0..=choices.below(3) {
-            orders.push(RowChange::Insert(self.order(choices)));
+        for _ in 0..=self.choices.below(3) {
+            orders.push(RowChange::Insert(self.order()));
         }
         if shape == Shape::Mixed {
-            let (before, after) = (self.order(choices), self.order(choices));
+            let (before, after) = (self.order(), self.order());
             orders.push(RowChange::Update(before, after));
-            orders.push(RowChange::Delete(self.order(choices)));
+            orders.push(RowChange::Delete(self.order()));
         }
         let mut lines = Vec::new();
         if let Shape::Big | Shape::BigCompressed | Shape::BigRolledBack = shape {
-            // stream_above is 64 KiB here.
-            for _ in 0..14 + choices.below(8) {
+            // stream_above is 64 KiB here, and 128 KiB are held at most: some are larger than that.
+            let rows = if self.next_row % 8_000 >= 7_000 { 60 } else { 14 + self.choices.below(8) };
+            for _ in 0..rows {
                 lines.push(RowChange::Insert(self.line(6_000)));
             }
-        } else if choices.chance(1, 3) {
+        } else if self.choices.chance(1, 3) {
             lines.push(RowChange::Insert(self.line(20)));
         }
         hash.changes(&self.orders, &orders);
@@ -273,10 +349,10 @@ impl Workload {
         Group::changes(&statements, &end)
     }
 
-    fn create_select(&mut self, hash: &mut Truthful, choices: &mut Choices) -> Vec<Body> {
+    fn create_select(&mut self, hash: &mut Truthful) -> Vec<Body> {
         let text = format!("CREATE TABLE `c{}` (`id` bigint NOT NULL) START TRANSACTION", self.next());
         hash.schema_change(&text);
-        let changes = vec![RowChange::Insert(self.order(choices)), RowChange::Insert(self.order(choices))];
+        let changes = vec![RowChange::Insert(self.order()), RowChange::Insert(self.order())];
         hash.changes(&self.orders, &changes);
         let rows = Rows::of(&self.orders, &changes, true);
         let create = Query::new(CAPTURED, &text).with(status::ddl_xid(3));
@@ -289,10 +365,10 @@ impl Workload {
         ]
     }
 
-    fn savepoint(&mut self, hash: &mut Truthful, choices: &mut Choices) -> Vec<Body> {
+    fn savepoint(&mut self, hash: &mut Truthful) -> Vec<Body> {
         let mut bodies = vec![begin()];
         for (n, text) in [(0, "SAVEPOINT `s`"), (1, "ROLLBACK TO `s`"), (2, "")] {
-            let changes = vec![RowChange::Insert(self.order(choices))];
+            let changes = vec![RowChange::Insert(self.order())];
             if n != 1 {
                 hash.changes(&self.orders, &changes);
             }

@@ -1,5 +1,5 @@
-//! Fault schedules, as many as there is time for. `cargo test -p sim --profile sim` runs ten thousand;
-//! without optimisation a hundred have to do.
+//! The front door: fault schedules, as many as there is time for, each class of faults alone, every schedule
+//! that ships, every saved tape.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,23 +9,48 @@
     reason = "a test fails by panicking"
 )]
 
+use std::io::Write as _;
+
 use sim::{
-    choices::{Choices, from_hex},
+    choices::{Choices, from_hex, seed_of},
     fault::{ALL, Fault},
     oracle::Failure,
     plan::Wishes,
     run::{Report, batch, run, tell},
+    schedule,
 };
 
 fn optimised() -> bool {
     env!("OPT_LEVEL") != "0"
 }
 
+/// Past what the test runner keeps to itself: this is what the command is for.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Seeds that no run before this commit has had: its hash, or `CAPSTAN_SIM_SEED`.
+fn fresh() -> (String, u64) {
+    let named = std::env::var("CAPSTAN_SIM_SEED").ok().or_else(|| {
+        let mut git = std::process::Command::new("git");
+        let out = git.args(["rev-parse", "HEAD"]).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
+        out.status.success().then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
+    });
+    let named = named.unwrap_or_else(|| concat!("capstan ", env!("CARGO_PKG_VERSION")).to_owned());
+    let seed = seed_of(&named) >> 1;
+    (named, seed)
+}
+
 #[test]
 fn schedules_keep_every_promise() {
-    let schedules = if optimised() { 6_000 } else { 60 };
-    let done = batch(1.., Wishes::default(), |n| n >= schedules);
-    println!("{}", done.table());
+    let (named, seed) = fresh();
+    // So many take hold of everything; the rest of half a minute goes into more.
+    let (least, most) = if optimised() { (3_000, 60_000) } else { (60, 60) };
+    let began = std::time::Instant::now();
+    let done =
+        batch(seed.., Wishes::default(), |n| n >= most || n >= least && began.elapsed().as_secs() >= 25);
+    say(&format!("seeds of {named}: from {seed}\n{}", done.table()));
+    done.marks.iter().for_each(|(mark, n)| say(&format!("  {n:>9}  branch {mark:?}")));
     if let Some(failure) = &done.failure {
         panic!("{failure}");
     }
@@ -34,6 +59,7 @@ fn schedules_keep_every_promise() {
         assert!(never.is_empty(), "NEVER HAPPENED, so nothing was proved of it: {never:?}");
         let never: Vec<_> = done.marks.never().map(|mark| format!("{mark:?}:{}", mark.text())).collect();
         assert!(never.is_empty(), "NEVER TAKEN, so nothing was proved of these branches: {never:#?}");
+        assert!(done.full * 2 > done.schedules, "{} of {} are of full size", done.full, done.schedules);
     }
 }
 
@@ -42,8 +68,9 @@ fn schedules_keep_every_promise() {
 #[test]
 fn schedules_keep_every_promise_of_a_position_beside_the_sink() {
     let schedules = if optimised() { 2_000 } else { 30 };
-    let done = batch(1.., Wishes { library: true, ..Wishes::default() }, |n| n >= schedules);
-    println!("{}", done.table());
+    let (_, seed) = fresh();
+    let done = batch(seed.., Wishes { library: true, ..Wishes::default() }, |n| n >= schedules);
+    say(&format!("with a position beside the sink: {}", done.table()));
     if let Some(failure) = &done.failure {
         panic!("{failure}");
     }
@@ -59,19 +86,50 @@ fn schedules_keep_every_promise_of_a_position_beside_the_sink() {
 fn every_fault_happens_and_is_survived_or_halts_by_its_name() {
     for fault in ALL {
         let wishes = Wishes { only: Some(*fault), ..Wishes::default() };
-        let seeds = if optimised() { 200 } else { 30 };
+        let seeds = if optimised() { 60 } else { 30 };
         let mut happened = false;
         for seed in 0..seeds {
             let report = run(Choices::seeded(seed), wishes, false);
             if report.result.is_err() {
                 panic!("{}", tell(Some(seed), &report, wishes));
             }
-            happened |= report.counts.faults.contains_key(&fault.name());
+            happened |= report.counts.faults.contains_key(fault.name());
             if happened && !optimised() {
                 break;
             }
         }
         assert!(happened, "{} never happened", fault.name());
+    }
+}
+
+/// The schedules that ship end as they say, and what they are about has happened.
+#[test]
+fn shipped_schedules_end_as_they_say() {
+    let shipped = schedule::shipped();
+    assert!(shipped.len() >= 20, "{} schedules", shipped.len());
+    for (name, path) in &shipped {
+        let schedule = schedule::load(name).unwrap_or_else(|wrong| panic!("{}: {wrong}", path.display()));
+        let told = schedule.run(if optimised() { 1 } else { 97 });
+        assert!(told.result.is_ok(), "{}", schedule::tell(name, &told));
+    }
+    say(&format!("{} written schedules ended as they say", shipped.len()));
+}
+
+/// A schedule that does not end as it says, or in which nothing happens, fails.
+#[test]
+fn a_schedule_that_is_not_true_fails() {
+    let text = |expect: &str, when: &str| {
+        format!(
+            "title = \"t\"\nexpect = \"{expect}\"\n[workload]\nduring = [\"small*5\"]\n[[fault]]\nname = \"corrupt\"\nwhen = \"{when}\"\n"
+        )
+    };
+    for (text, oracle) in [
+        (text("equal", "at 2s"), "no-false-halt"),
+        (text("halt data_gap", "at 2s"), "end"),
+        (text("equal", "at byte 1000000 of the dump"), "did-it-happen"),
+    ] {
+        let failure = schedule::parse(&text).unwrap().run(1).result.unwrap_err();
+        assert_eq!(failure.oracle, oracle, "{failure}");
     }
 }
 
@@ -82,6 +140,9 @@ fn saved_tapes_pass() {
     let mut played = 0;
     for entry in std::fs::read_dir(folder).expect("the saved tapes") {
         let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ext| ext != "tape") {
+            continue;
+        }
         let text = std::fs::read_to_string(&path).unwrap();
         let tape = text.lines().find(|line| !line.starts_with('#')).and_then(from_hex);
         let tape = tape.unwrap_or_else(|| panic!("{}: no tape", path.display()));
@@ -89,10 +150,21 @@ fn saved_tapes_pass() {
         assert!(report.result.is_ok(), "{}: {}", path.display(), tell(None, &report, Wishes::default()));
         played += 1;
     }
-    assert!(played > 0);
+    say(&format!("{played} saved tapes passed"));
 }
 
-/// The canary: a failure is seen, told with one line to repeat it, and made small.
+/// One seed is one run: every step, byte for byte.
+#[test]
+fn one_seed_is_one_run() {
+    let (_, seed) = fresh();
+    for seed in seed..seed + if optimised() { 20 } else { 3 } {
+        let [first, second] = [(); 2].map(|()| run(Choices::seeded(seed), Wishes::default(), true));
+        assert_eq!(first.trace, second.trace, "seed {seed}");
+        assert_eq!((first.tape, first.result), (second.tape, second.result), "seed {seed}");
+    }
+}
+
+/// The canary: a failure is seen, told with one line to repeat it, written to a file, and made small.
 #[test]
 fn a_failure_is_told_and_made_small() {
     // A run that "fails" as soon as a streamed transaction is aborted.
@@ -105,6 +177,8 @@ fn a_failure_is_told_and_made_small() {
     assert!(told.starts_with("FAILED canary: sings\n"), "{told}");
     let line = format!("REPRO cargo run -p sim --profile sim -- --seed {seed}\n");
     assert!(told.contains(&line) && told.contains("--tape "), "{told}");
+    let path = told.lines().find_map(|line| line.strip_prefix("all of it: ")).expect("the file is named");
+    assert!(std::fs::read_to_string(path).unwrap().contains("whole tape: "));
 }
 
 /// The oracles see what they are there for: a world that is told a wrong truth fails.

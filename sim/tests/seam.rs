@@ -84,7 +84,7 @@ fn a_cut_inside_a_streamed_transaction_loses_nothing_and_repeats_nothing() {
 #[test]
 fn any_chunks_of_the_same_bytes_give_the_same_events() {
     let digest = |reads: &'static [usize], commits: fn(&mut World)| {
-        let mut world = World::story(|plan| (plan.reads, plan.latency) = (reads, 0));
+        let mut world = World::story(|plan| (plan.reads, plan.latency) = (reads.to_vec(), 0));
         commits(&mut world);
         world.pass(10 * SECOND).unwrap();
         assert!(world.is_reached(), "{:?}", world.processes());

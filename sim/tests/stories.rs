@@ -190,7 +190,7 @@ fn what_became_of_a_batch_is_read_back() {
                 world.ends_well()
             });
             assert!(world.counts.halts.is_empty(), "{:?}", world.counts.halts);
-            assert!(world.counts.faults.contains_key(&fault.name()), "{fault:?} {shape:?} did not happen");
+            assert!(world.counts.faults.contains_key(fault.name()), "{fault:?} {shape:?} did not happen");
         }
     }
 }
@@ -213,7 +213,7 @@ fn a_commit_that_lands_late_lands_once() {
                     world.ends_well()
                 });
                 assert!(world.counts.halts.is_empty(), "{:?}", world.counts.halts);
-                assert!(world.counts.faults.contains_key(&fault.name()));
+                assert!(world.counts.faults.contains_key(fault.name()));
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::{
         Payload, Query, QueryLimits, QueryResult, QueryStep, RegisterReplica, ServerError, Session, Step,
         StreamPacket,
         command::{BINLOG_THROUGH_GTID, query},
-        packet::{Piece, encode},
+        packet::{HEADER_LEN, Piece, encode},
     },
     probe::{Mark, Mutant, Probe},
 };
@@ -184,7 +184,7 @@ impl<P: Probe> Replica<P> {
     }
 
     fn transmit(&mut self, framer: &mut Framer, payload: &[u8]) {
-        let mut out = BytesMut::new();
+        let mut out = BytesMut::with_capacity(payload.len().saturating_add(HEADER_LEN));
         encode(payload, framer.sequence_mut(), &mut out);
         self.outputs.push_back(Output::Transmit(Link::Stream, self.epoch, out.freeze()));
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
+
 use crate::event::{self, Body, CHECKSUM_LEN, Event, GtidHead, Query, RowChange, Rows, Table};
 use capstan_core::gtid::Gtid;
 
@@ -9,7 +11,29 @@ use capstan_core::gtid::Gtid;
 #[derive(Debug)]
 pub struct Group {
     gtid: Option<Gtid>,
+    head: Vec<u8>,
+    body: Arc<Content>,
+}
+
+/// What is behind a group's head: encoded once, and shared by every group that says the same.
+#[derive(Debug, Default)]
+pub struct Content {
     events: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Content {
+    /// Encodes these bodies.
+    #[must_use]
+    pub fn new(bodies: Vec<Body>, timestamp: u32, server_id: u32) -> Arc<Self> {
+        let plain = |body| Event::of(timestamp, server_id, body).encode(false);
+        Arc::new(Self::of(bodies.into_iter().map(plain).collect()))
+    }
+
+    fn of(events: Vec<Vec<u8>>) -> Self {
+        let bytes = events.iter().map(Vec::len).sum();
+        Self { events, bytes }
+    }
 }
 
 /// How a group of row changes ends.
@@ -30,19 +54,24 @@ impl Group {
     #[must_use]
     pub fn new(head: GtidHead, server_id: u32, bodies: Vec<Body>) -> Arc<Self> {
         let timestamp = (head.original_commit / 1_000_000) as u32;
-        let plain = |body| Event::of(timestamp, server_id, body).encode(false);
-        let mut events: Vec<Vec<u8>> = bodies.into_iter().map(plain).collect();
-        let mut head = head;
+        Self::with(head, server_id, &Content::new(bodies, timestamp, server_id))
+    }
+
+    /// A group from its head and what was encoded before.
+    #[must_use]
+    pub fn with(mut head: GtidHead, server_id: u32, content: &Arc<Content>) -> Arc<Self> {
         let gtid = head.gtid;
-        head.transaction_length = events.iter().map(|event| event.len() as u64).sum();
-        events.insert(0, plain(Body::Gtid(head)));
-        Arc::new(Self { gtid, events })
+        let timestamp = (head.original_commit / 1_000_000) as u32;
+        head.transaction_length = content.bytes as u64;
+        let head = Event::of(timestamp, server_id, Body::Gtid(head)).encode(false);
+        Arc::new(Self { gtid, head, body: Arc::clone(content) })
     }
 
     /// A group of events that were encoded elsewhere, the GTID event first.
     #[must_use]
-    pub fn of_events(gtid: Option<Gtid>, events: Vec<Vec<u8>>) -> Arc<Self> {
-        Arc::new(Self { gtid, events })
+    pub fn of_events(gtid: Option<Gtid>, mut events: Vec<Vec<u8>>) -> Arc<Self> {
+        let head = if events.is_empty() { Vec::new() } else { events.remove(0) };
+        Arc::new(Self { gtid, head, body: Arc::new(Content::of(events)) })
     }
 
     /// The bodies of a group of row changes: BEGIN, one statement per element, the end.
@@ -91,25 +120,31 @@ impl Group {
     /// Bytes in a log with sums or without.
     #[must_use]
     pub fn len(&self, crc32: bool) -> u64 {
-        let sums = if crc32 { CHECKSUM_LEN * self.events.len() } else { 0 };
-        (self.events.iter().map(Vec::len).sum::<usize>() + sums) as u64
+        let sums = if crc32 { CHECKSUM_LEN * self.count() } else { 0 };
+        (self.head.len() + self.body.bytes + sums) as u64
     }
 
     /// Events in it.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.events.len()
+        self.body.events.len() + 1
     }
 
-    /// One event at its place in a log: `at` is where it starts.
-    #[must_use]
-    pub fn event(&self, index: usize, at: u64, crc32: bool) -> Option<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(self.events.get(index)?.len() + CHECKSUM_LEN);
-        bytes.extend_from_slice(&self.events[index]);
-        let end = at + bytes.len() as u64 + if crc32 { CHECKSUM_LEN as u64 } else { 0 };
-        event::place(&mut bytes, end as u32);
-        event::seal(&mut bytes, crc32);
-        Some(bytes)
+    /// Writes one event at its place in a log: `at` is where it starts. `false`: there is none.
+    pub fn write(&self, index: usize, at: u64, crc32: bool, out: &mut BytesMut) -> bool {
+        let event = match index.checked_sub(1) {
+            None => &self.head,
+            Some(index) => match self.body.events.get(index) {
+                Some(event) => event,
+                None => return false,
+            },
+        };
+        let start = out.len();
+        out.extend_from_slice(event);
+        let sum = if crc32 { CHECKSUM_LEN } else { 0 };
+        event::place(&mut out[start..], (at + (event.len() + sum) as u64) as u32);
+        event::seal_at(out, start, crc32);
+        true
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     process::Reading,
     sink::{Outcome, lock},
     truth::{Entry, Poison},
-    workload::Shape,
+    workload::{Shape, Workload},
 };
 
 impl World {
@@ -306,7 +306,7 @@ impl World {
                         continue;
                     };
                     let at = super::SOURCE_EPOCH + self.now + 1_000_000_000;
-                    let (group, _) = self.workload.make(Shape::Small, gtid, at + gno, &mut self.choices);
+                    let (group, _) = self.workload.make(Shape::Small, gtid, at + gno);
                     self.servers[primary].append(&group);
                 }
             }
@@ -409,7 +409,7 @@ impl World {
         }
         let gtid = self.gtid();
         let at = super::SOURCE_EPOCH + self.now;
-        let (group, entry) = self.workload.poison(poison, gtid, at);
+        let (group, entry) = Workload::poison(poison, gtid, at);
         let entry = Entry { gtid: entry.gtid, ..entry };
         self.append(&group, entry);
         true

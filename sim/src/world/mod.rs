@@ -1,12 +1,13 @@
 //! The world: servers, network, sink, processes, time. One loop, no runtime.
 
 mod faults;
+mod moments;
 mod net;
 mod oracles;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
     time::Duration,
 };
 
@@ -21,6 +22,7 @@ use capstan_core::{
 };
 use capstan_fake_source::{Group, Server};
 
+pub use self::moments::{Moment, When};
 use self::net::Link;
 use crate::{
     choices::Choices,
@@ -43,11 +45,33 @@ const CONVERGE_WITHIN: u64 = 3_600 * SECOND;
 /// The source's clock at the start of a run.
 const SOURCE_EPOCH: u64 = 1_795_000_000 * SECOND;
 
+/// What every process is told, but for its start.
+static SETTINGS: LazyLock<Config> = LazyLock::new(|| Config {
+    login: Login::new("repl", Secret::new("secret")).expect("no NUL in it").tls(TlsMode::Disabled),
+    captured: CapturedSet::parse(&["shop.*"], &[], &[]).expect("a pattern"),
+    start: Start::Stored,
+    override_stored: false,
+    until: None,
+    server_id: 77,
+    replica_uuid: Uuid([9; 16]),
+    report_host: "sim".into(),
+    strict: false,
+    allow_unlogged_cascades: false,
+    whole_history: false,
+    limits: Limits {
+        stream_above: 64 << 10,
+        retained_max: 128 << 10,
+        row_event_max: 1 << 20,
+        progress_every: Duration::from_secs(1),
+        ..Limits::default()
+    },
+});
+
 /// What happened in a run.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Faults that took hold, by name.
-    pub faults: BTreeMap<String, u64>,
+    pub faults: BTreeMap<&'static str, u64>,
     /// Transactions committed at the source.
     pub transactions: u64,
     /// Schema changes among them.
@@ -56,6 +80,8 @@ pub struct Counts {
     pub dials: u64,
     /// Steps of the loop.
     pub steps: u64,
+    /// Bytes of dumps that were read.
+    pub dump_bytes: u64,
     /// Commits of the sink.
     pub commits: u64,
     /// Batches that a sink was given again, where the library owns the position.
@@ -137,6 +163,9 @@ pub struct World {
     pub counts: Counts,
     trace: Option<VecDeque<String>>,
     tag_next: bool,
+    /// What is committed next, where that was written down.
+    script: VecDeque<Shape>,
+    moments: Vec<Moment>,
 }
 
 /// What the oracles must know beside the state of things.
@@ -167,7 +196,31 @@ impl World {
     #[must_use]
     pub fn new(mut choices: Choices, wishes: Wishes, traced: bool) -> Self {
         let plan = Plan::draw(&mut choices, wishes);
-        Self::of_plan(plan, choices, traced, wishes.library)
+        let mut world = Self::of_plan(plan, choices, traced, wishes.library);
+        world.commits_before();
+        world
+    }
+
+    /// A world whose transactions and faults were written down.
+    pub(crate) fn scheduled(
+        plan: Plan,
+        choices: Choices,
+        script: Vec<Shape>,
+        moments: Vec<Moment>,
+        tagged: bool,
+    ) -> Self {
+        let mut world = Self::of_plan(plan, choices, true, false);
+        world.script = script.into();
+        world.moments = moments;
+        world.plan.tagged = if tagged { 2 } else { 0 };
+        world.commits_before();
+        world
+    }
+
+    fn commits_before(&mut self) {
+        for _ in 0..self.plan.transactions.0 {
+            self.commit();
+        }
     }
 
     /// A world for a story that is told step by step: nothing happens by itself but the process that
@@ -198,7 +251,7 @@ impl World {
             .collect();
         let planned = plan.faults.iter().copied().collect();
         let commits_left = plan.transactions.1;
-        let mut world = Self {
+        Self {
             now: 0,
             choices,
             servers,
@@ -210,7 +263,7 @@ impl World {
             extras: Extras::default(),
             gnos: BTreeMap::new(),
             commits_left,
-            commit_at: 0,
+            commit_at: plan.pace.unwrap_or(0),
             store: Arc::new(Mutex::new(Store::default())),
             prefix: Prefix::default(),
             fencing: Fencing::default(),
@@ -233,12 +286,10 @@ impl World {
             counts: Counts::default(),
             trace: traced.then(VecDeque::new),
             tag_next: false,
+            script: VecDeque::new(),
+            moments: Vec::new(),
             plan,
-        };
-        for _ in 0..world.plan.transactions.0 {
-            world.commit();
         }
-        world
     }
 
     /// Runs to the end. The choices made come back with what was found.
@@ -381,6 +432,9 @@ impl World {
         self.counts.virtual_us = self.now;
         self.steps.step(self.now)?;
         self.act(action)?;
+        if !self.moments.is_empty() {
+            self.moments()?;
+        }
         self.settle()?;
         Ok(true)
     }
@@ -429,11 +483,10 @@ impl World {
                 offer(at.0, Action::Tick(index));
             }
         }
-        for (at, action) in self.link_actions() {
-            let at = at.max(now);
-            if best.as_ref().is_none_or(|(t, _)| sooner(at, *t)) {
-                best = Some((at, action));
-            }
+        let Self { links, servers, processes, regimes, .. } = self;
+        for (id, link) in links {
+            let credit = can_read(processes, *id) > 0;
+            link.actions(*id, &mut servers[link.server], credit, regimes.stall, now, &mut offer);
         }
         best
     }
@@ -447,9 +500,14 @@ impl World {
             }
             Action::Commit => {
                 self.commits_left -= 1;
-                self.commit();
+                if self.script.is_empty() && self.commits_left == self.plan.transactions.1 / 2 {
+                    self.commit_of(Shape::Ddl);
+                } else {
+                    self.commit();
+                }
                 let pace = self.plan.horizon / u64::from(self.plan.transactions.1);
-                let wait = self.choices.pick(&[pace, 0, pace / 10, 2 * pace]);
+                let wait =
+                    self.plan.pace.unwrap_or_else(|| self.choices.pick(&[pace, 0, pace / 10, 2 * pace]));
                 self.commit_at = self.now + wait;
             }
             Action::Apply => self.apply_backlog(),
@@ -629,8 +687,18 @@ impl World {
 
     /// Commits a transaction at the primary; replicas have it at once.
     fn commit(&mut self) {
-        let shapes = self.plan.shapes.clone();
-        let shape = if self.choices.chance(2, 3) { self.choices.pick(&shapes) } else { shapes[0] };
+        if let Some(shape) = self.script.pop_front() {
+            self.tag_next = self.plan.tagged > 0 && self.counts.transactions % 2 == 1;
+            return self.commit_of(shape);
+        }
+        let shape = if self.plan.bigs > 0 && self.choices.chance(1, 8) {
+            self.plan.bigs -= 1;
+            self.choices.pick(&[Shape::Big, Shape::BigCompressed, Shape::BigRolledBack])
+        } else if self.choices.chance(2, 3) {
+            self.choices.pick(&self.plan.shapes)
+        } else {
+            self.plan.shapes[0]
+        };
         self.commit_of(shape);
         if self.choices.chance(1, 12) {
             self.servers[self.primary].rotate();
@@ -644,7 +712,7 @@ impl World {
         let begun = lock(&self.store).position.is_some();
         let extra =
             (shape == Shape::Empty && begun).then(|| self.extras.instead_of_empty(gtid, at)).flatten();
-        let (group, entry) = extra.unwrap_or_else(|| self.workload.make(shape, gtid, at, &mut self.choices));
+        let (group, entry) = extra.unwrap_or_else(|| self.workload.make(shape, gtid, at));
         self.note(|| format!("the source commits {gtid}: {shape:?}"));
         if let Shape::Ddl | Shape::CreateSelect = shape {
             self.counts.schema_changes += 1;
@@ -674,8 +742,6 @@ impl World {
     // ---- processes -----------------------------------------------------------------------------
 
     fn config(&mut self) -> Config {
-        let login = Login::new("repl", Secret::new("secret")).expect("no NUL in it").tls(TlsMode::Disabled);
-        let captured = CapturedSet::parse(&["shop.*"], &[], &[]).expect("a pattern");
         let stored = lock(&self.store).position.is_some();
         let start = match self.plan.begin {
             _ if stored => Start::Stored,
@@ -693,26 +759,7 @@ impl World {
                 Start::At(some)
             }
         };
-        Config {
-            login,
-            captured,
-            start,
-            override_stored: false,
-            until: None,
-            server_id: 77,
-            replica_uuid: Uuid([9; 16]),
-            report_host: "sim".into(),
-            strict: false,
-            allow_unlogged_cascades: false,
-            whole_history: false,
-            limits: Limits {
-                stream_above: 64 << 10,
-                retained_max: 128 << 10,
-                row_event_max: 1 << 20,
-                progress_every: Duration::from_secs(1),
-                ..Limits::default()
-            },
-        }
+        Config { start, ..SETTINGS.clone() }
     }
 
     fn spawn(&mut self) {
@@ -881,6 +928,7 @@ impl World {
     fn converge(&mut self) -> Result<(), Failure> {
         self.settle()?;
         let until = self.now + CONVERGE_WITHIN;
+        let mut goes_on_at = self.now;
         loop {
             if self.facts.halted.is_some() {
                 return Ok(());
@@ -888,24 +936,41 @@ impl World {
             if self.has_converged() {
                 return self.drained();
             }
+            if self.processes.len() > 1 && self.now >= goes_on_at && self.can_go_on() {
+                // One of them is fenced and need not know it before it has something to write.
+                self.commit_of(Shape::Small);
+                goes_on_at = self.now + 60 * SECOND;
+            }
             if self.now >= until || !self.step(until)? {
                 return Err(Failure::new("liveness", self.pending()));
             }
         }
     }
 
+    /// Whether everything has been delivered and more can be committed.
+    fn can_go_on(&self) -> bool {
+        let position = lock(&self.store).position.clone();
+        let poisoned = self.truth.entries.iter().any(|entry| entry.poison.is_some());
+        !self.facts.reset
+            && !poisoned
+            && self.backlog.is_empty()
+            && self.truth.is_reached(position.as_ref().map(Position::gtid_set))
+    }
+
     fn has_converged(&self) -> bool {
-        let store = lock(&self.store);
-        let position = store.position.as_ref().map(Position::gtid_set);
-        let executed = self.servers[self.primary].executed();
         // A history that is not the source's any more must end in a halt.
-        let possible = !self.facts.reset && position.is_none_or(|position| position.is_subset(executed));
-        possible
+        let quiet = !self.facts.reset
             && self.respawn_at.is_none()
             && self.deferred.is_empty()
             && self.backlog.is_empty()
-            && self.processes.len() == 1
-            && self.truth.is_reached(position)
+            && self.processes.len() == 1;
+        if !quiet {
+            return false;
+        }
+        let store = lock(&self.store);
+        let position = store.position.as_ref().map(Position::gtid_set);
+        let executed = self.servers[self.primary].executed();
+        self.truth.is_reached(position) && position.is_none_or(|position| position.is_subset(executed))
     }
 
     /// What has not come about.
@@ -946,18 +1011,19 @@ impl World {
     fn note(&mut self, what: impl FnOnce() -> String) {
         let now = self.now;
         if let Some(trace) = &mut self.trace {
-            if trace.len() >= 400 {
+            if trace.len() >= 4000 {
                 trace.pop_front();
             }
             trace.push_back(format!("{:>14.6} {}", now as f64 / 1e6, what()));
         }
     }
+}
 
-    fn can_read(&self, id: u32) -> usize {
-        match self.processes.iter().find(|process| process.id == id).map(|process| process.read) {
-            Some(Read::UpTo(n)) => n,
-            Some(Read::Paused) | None => 0,
-        }
+/// How much a process lets come.
+fn can_read(processes: &[Process], id: u32) -> usize {
+    match processes.iter().find(|process| process.id == id).map(|process| process.read) {
+        Some(Read::UpTo(n)) => n,
+        Some(Read::Paused) | None => 0,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Links between processes and servers.
 
 use capstan_core::replica::{self, DialEpoch, Input, LostReason};
-use capstan_fake_source::server::SessionId;
+use capstan_fake_source::{Server, server::SessionId};
 
-use super::{Action, SECOND, World};
+use super::{Action, SECOND, World, can_read};
 use crate::{fault::Fault, oracle::Failure, process::Want};
 
 /// One link.
@@ -34,43 +34,39 @@ pub(super) enum State {
 /// Sizes of torn reads, used in turn.
 const TORN: &[&[usize]] = &[&[1, 3, 60_000], &[4, 19, 1_000], &[7, 2, 5_000], &[3, 1, 30_000]];
 
-impl World {
-    /// What the links will do next.
-    pub(super) fn link_actions(&mut self) -> Vec<(u64, Action)> {
-        let now = self.now;
-        let mut out = Vec::new();
-        let ids: Vec<u32> = self.links.keys().copied().collect();
-        for id in ids {
-            let credit = self.can_read(id);
-            let Some(link) = self.links.get(&id) else { continue };
-            match link.state {
-                State::Dialling { at: u64::MAX, .. } => {}
-                State::Dialling { at, .. } => out.push((at, Action::Dialled(id))),
-                State::Lost(_) => out.push((link.next_at, Action::Closed(id))),
-                State::Open(session) => {
-                    if link.half_open {
-                        continue;
-                    }
-                    let (next_at, server) = (link.next_at, link.server);
-                    let server = &mut self.servers[server];
-                    if credit > 0 && self.regimes.stall <= now {
-                        if server.has_output(session) {
-                            out.push((next_at, Action::Deliver(id)));
-                        } else if server.is_closed(session) {
-                            out.push((next_at, Action::Closed(id)));
-                        }
-                    } else if credit > 0 {
-                        out.push((self.regimes.stall, Action::Deliver(id)));
-                    }
-                    if let Some(at) = server.heartbeat_at(session) {
-                        out.push((at, Action::Heartbeat(id)));
-                    }
+impl Link {
+    /// What it will do next.
+    pub(super) fn actions(
+        &self,
+        id: u32,
+        server: &mut Server,
+        credit: bool,
+        stall: u64,
+        now: u64,
+        offer: &mut impl FnMut(u64, Action),
+    ) {
+        match self.state {
+            State::Dialling { at: u64::MAX, .. } => {}
+            State::Dialling { at, .. } => offer(at, Action::Dialled(id)),
+            State::Lost(_) => offer(self.next_at, Action::Closed(id)),
+            State::Open(_) if self.half_open => {}
+            State::Open(session) => {
+                if credit && stall > now {
+                    offer(stall, Action::Deliver(id));
+                } else if credit && server.has_output(session) {
+                    offer(self.next_at, Action::Deliver(id));
+                } else if credit && server.is_closed(session) {
+                    offer(self.next_at, Action::Closed(id));
+                }
+                if let Some(at) = server.heartbeat_at(session) {
+                    offer(at, Action::Heartbeat(id));
                 }
             }
         }
-        out
     }
+}
 
+impl World {
     /// Carries out what a process wants of the network.
     pub(super) fn carry_out(&mut self, index: usize) -> Result<(), Failure> {
         loop {
@@ -162,7 +158,8 @@ impl World {
         if self.regimes.stall > self.now {
             return Ok(());
         }
-        let credit = self.can_read(id);
+        let credit = can_read(&self.processes, id);
+        let moment = self.bytes_to_moment();
         let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
         let State::Open(session) = link.state else { return Ok(()) };
         link.reads += 1;
@@ -182,6 +179,9 @@ impl World {
                 self.cut(LostReason::Reset);
                 return Ok(());
             }
+            n = n.min(left);
+        }
+        if let (Some(left), Some(_)) = (moment, link.dump_since) {
             n = n.min(left);
         }
         let trickles = self.regimes.trickle > self.now && link.dump_since.is_some();
@@ -204,10 +204,11 @@ impl World {
         if bytes.is_empty() {
             return Ok(());
         }
-        if self.servers[server].is_dumping(session)
-            && let Some(left) = &mut self.plan.cut_after
-        {
-            *left -= bytes.len().min(*left);
+        if self.servers[server].is_dumping(session) {
+            self.counts.dump_bytes += bytes.len() as u64;
+            if let Some(left) = &mut self.plan.cut_after {
+                *left -= bytes.len().min(*left);
+            }
         }
         self.note(|| {
             format!("process {id} reads {} bytes{}", bytes.len(), if damaged { "" } else { " (damaged)" })

@@ -53,7 +53,6 @@ struct Inner {
 struct State {
     server: Server,
     workload: Workload,
-    choices: Choices,
     history: Vec<Entry>,
     /// Of the links to come, in order; then they last.
     fates: VecDeque<Fate>,
@@ -69,8 +68,7 @@ impl Origin {
     pub fn new(seed: u64) -> Self {
         let state = State {
             server: Server::new(SOURCE, 1, "9.7.4"),
-            workload: Workload::default(),
-            choices: Choices::seeded(seed),
+            workload: Workload::seeded(seed),
             history: Vec::new(),
             fates: VecDeque::new(),
             piece: 1400,
@@ -88,7 +86,7 @@ impl Origin {
 
     /// Commits one transaction.
     pub fn commit(&self, shape: Shape) {
-        self.append(|state, gtid, at| state.workload.make(shape, gtid, at, &mut state.choices));
+        self.append(|state, gtid, at| state.workload.make(shape, gtid, at));
     }
 
     /// Commits one transaction of so many rows of 6,000 bytes.

@@ -17,6 +17,8 @@ pub use reader::{Reader, Unreadable};
 pub use rows::{Image, RowChange, Rows};
 pub use table::{Column, Table, Value};
 
+use bytes::BytesMut;
+
 use crate::put;
 use capstan_core::gtid::GtidSet;
 
@@ -215,6 +217,16 @@ pub(crate) fn seal(event: &mut Vec<u8>, crc32: bool) {
     if crc32 {
         let sum = checksum(event);
         event.extend_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// The same for an event that starts at `start`.
+pub(crate) fn seal_at(out: &mut BytesMut, start: usize, crc32: bool) {
+    let size = out.len() - start + if crc32 { CHECKSUM_LEN } else { 0 };
+    out[start + 9..start + 13].copy_from_slice(&(size as u32).to_le_bytes());
+    if crc32 {
+        let sum = checksum(&out[start..]);
+        out.extend_from_slice(&sum.to_le_bytes());
     }
 }
 

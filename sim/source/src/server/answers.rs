@@ -1,14 +1,9 @@
 //! The statements a replica asks before it asks for the log, and their answers.
 
+use bytes::BytesMut;
+
 use super::Server;
 use crate::put;
-
-/// A result set in text, or nothing but OK.
-pub(super) enum Answer {
-    Ok,
-    Rows(Vec<&'static str>, Vec<Vec<String>>),
-    Error(u16, &'static str),
-}
 
 /// What a session has set.
 #[derive(Debug, Default)]
@@ -21,56 +16,137 @@ pub(super) struct Settings {
     pub(super) replica_uuid: String,
 }
 
+/// Where the packets of an answer go.
+pub(super) struct Packets<'a> {
+    pub(super) out: &'a mut BytesMut,
+    pub(super) sequence: &'a mut u8,
+    pub(super) deprecate_eof: bool,
+}
+
+impl Packets<'_> {
+    /// One packet, shorter than 16 MiB.
+    pub(super) fn packet(&mut self, write: impl FnOnce(&mut BytesMut)) {
+        let start = self.out.len();
+        self.out.extend_from_slice(&[0, 0, 0, *self.sequence]);
+        *self.sequence = self.sequence.wrapping_add(1);
+        write(self.out);
+        let len = self.out.len() - start - 4;
+        assert!(len < 0xff_ffff, "an answer of one packet");
+        self.out[start..start + 3].copy_from_slice(&(len as u32).to_le_bytes()[..3]);
+    }
+
+    pub(super) fn ok(&mut self) {
+        self.packet(|out| out.extend_from_slice(&ok(0)));
+    }
+
+    pub(super) fn error(&mut self, number: u16, text: &str) {
+        self.packet(|out| out.extend_from_slice(&error(number, text, true)));
+    }
+
+    /// The head of a result set in text.
+    fn columns(&mut self, names: &[&str]) {
+        self.packet(|out| out.extend_from_slice(&[names.len() as u8]));
+        for name in names {
+            self.packet(|out| {
+                // Catalog `def`, no schema, no tables; a VAR_STRING in utf8mb4.
+                out.extend_from_slice(b"\x03def\0\0\0");
+                cell(out, name.as_bytes());
+                out.extend_from_slice(b"\0\x0c\xff\0\0\x04\0\0\xfd\0\0\x1f\0\0");
+            });
+        }
+        if !self.deprecate_eof {
+            self.packet(|out| out.extend_from_slice(EOF));
+        }
+    }
+
+    fn row(&mut self, cells: &[&[u8]]) {
+        self.packet(|out| cells.iter().for_each(|bytes| cell(out, bytes)));
+    }
+
+    fn end(&mut self) {
+        if self.deprecate_eof {
+            self.packet(|out| out.extend_from_slice(&ok(0xfe)));
+        } else {
+            self.packet(|out| out.extend_from_slice(EOF));
+        }
+    }
+}
+
+const EOF: &[u8] = &[0xfe, 0, 0, 2, 0];
+
+fn cell(out: &mut BytesMut, bytes: &[u8]) {
+    if bytes.len() <= 250 {
+        out.extend_from_slice(&[bytes.len() as u8]);
+    } else {
+        let mut len = Vec::new();
+        put::lenenc(&mut len, bytes.len() as u64);
+        out.extend_from_slice(&len);
+    }
+    out.extend_from_slice(bytes);
+}
+
 impl Server {
-    pub(super) fn answer(&self, sql: &str, settings: &mut Settings) -> Answer {
+    /// Answers a statement.
+    pub(super) fn answer(&self, sql: &str, settings: &mut Settings, to: &mut Packets<'_>) {
         if let Some(list) = sql.strip_prefix("SHOW GLOBAL VARIABLES WHERE Variable_name IN ") {
-            let rows = list
-                .split('\'')
-                .skip(1)
-                .step_by(2)
-                .filter_map(|name| Some(vec![name.to_string(), self.variables.get(name)?.clone()]));
-            return Answer::Rows(vec!["Variable_name", "Value"], rows.collect());
+            to.columns(&["Variable_name", "Value"]);
+            for name in list.split('\'').skip(1).step_by(2) {
+                if let Some(value) = self.variables.get(name) {
+                    to.row(&[name.as_bytes(), value.as_bytes()]);
+                }
+            }
+            return to.end();
         }
         match sql {
             "SHOW BINARY LOG STATUS" | "SHOW MASTER STATUS" => {
                 let file = &self.files[self.files.len() - 1];
-                let (do_db, ignore_db) = self.filters.clone();
-                let executed = self.executed.to_string();
-                let row = vec![file.name().into(), file.end().to_string(), do_db, ignore_db, executed];
-                Answer::Rows(
-                    vec!["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"],
-                    vec![row],
-                )
+                let (do_db, ignore_db) = &self.filters;
+                let (position, executed) = (file.end().to_string(), self.executed.to_string());
+                to.columns(&["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"]);
+                let cells = [file.name(), &position, do_db, ignore_db, &executed];
+                to.row(&cells.map(str::as_bytes));
+                to.end();
             }
             "SHOW REPLICA STATUS" | "SHOW SLAVE STATUS" => {
-                let rows =
-                    if self.is_replica { vec![vec!["Waiting for source".to_string()]] } else { vec![] };
-                Answer::Rows(vec!["Replica_IO_State"], rows)
+                to.columns(&["Replica_IO_State"]);
+                if self.is_replica {
+                    to.row(&[b"Waiting for source"]);
+                }
+                to.end();
             }
-            "SELECT @@global.gtid_executed, @@global.gtid_purged, @@global.server_uuid" => Answer::Rows(
-                vec!["@@global.gtid_executed", "@@global.gtid_purged", "@@global.server_uuid"],
-                vec![vec![self.executed.to_string(), self.purged.to_string(), self.uuid.to_string()]],
-            ),
+            "SELECT @@global.gtid_executed, @@global.gtid_purged, @@global.server_uuid" => {
+                to.columns(&["@@global.gtid_executed", "@@global.gtid_purged", "@@global.server_uuid"]);
+                let cells = [self.executed.to_string(), self.purged.to_string(), self.uuid.to_string()];
+                to.row(&[cells[0].as_bytes(), cells[1].as_bytes(), cells[2].as_bytes()]);
+                to.end();
+            }
             "SELECT @source_binlog_checksum" => {
-                let value = match settings.checksum {
-                    Some(true) => "CRC32",
-                    Some(false) => "NONE",
-                    None => return Answer::Error(1064, "not set"),
+                let value: &[u8] = match settings.checksum {
+                    Some(true) => b"CRC32",
+                    Some(false) => b"NONE",
+                    None => return to.error(1064, "not set"),
                 };
-                Answer::Rows(vec!["@source_binlog_checksum"], vec![vec![value.into()]])
-            }
-            sql if sql.contains("information_schema.REFERENTIAL_CONSTRAINTS") => {
-                let rows = self.cascades.iter().map(|(schema, table)| vec![schema.clone(), table.clone()]);
-                Answer::Rows(vec!["CONSTRAINT_SCHEMA", "TABLE_NAME"], rows.collect())
-            }
-            sql if sql.contains("information_schema.INNODB_FOREIGN") => {
-                Answer::Rows(vec!["COUNT(*)"], vec![vec![self.cascades.len().to_string()]])
+                to.columns(&["@source_binlog_checksum"]);
+                to.row(&[value]);
+                to.end();
             }
             sql if sql.starts_with("SET ") => {
                 self.set_session(&sql[4..], settings);
-                Answer::Ok
+                to.ok();
             }
-            _ => Answer::Error(1064, "You have an error in your SQL syntax"),
+            sql if sql.contains("information_schema.REFERENTIAL_CONSTRAINTS") => {
+                to.columns(&["CONSTRAINT_SCHEMA", "TABLE_NAME"]);
+                for (schema, table) in &self.cascades {
+                    to.row(&[schema.as_bytes(), table.as_bytes()]);
+                }
+                to.end();
+            }
+            sql if sql.contains("information_schema.INNODB_FOREIGN") => {
+                to.columns(&["COUNT(*)"]);
+                to.row(&[self.cascades.len().to_string().as_bytes()]);
+                to.end();
+            }
+            _ => to.error(1064, "You have an error in your SQL syntax"),
         }
     }
 
@@ -93,43 +169,8 @@ impl Server {
     }
 }
 
-/// The payloads of an answer.
-pub(super) fn payloads(answer: Answer, deprecate_eof: bool) -> Vec<Vec<u8>> {
-    let (columns, rows) = match answer {
-        Answer::Ok => return vec![ok(0x00)],
-        Answer::Error(number, text) => return vec![error(number, text, true)],
-        Answer::Rows(columns, rows) => (columns, rows),
-    };
-    let mut out = vec![vec![columns.len() as u8]];
-    for name in columns {
-        let mut definition = Vec::new();
-        for text in ["def", "", "", "", name, ""] {
-            put::lenenc_bytes(&mut definition, text.as_bytes());
-        }
-        definition.push(0x0c);
-        put::int(&mut definition, 255, 2);
-        put::int(&mut definition, 1024, 4);
-        definition.push(0xfd);
-        put::int(&mut definition, 0, 2);
-        definition.push(0x1f);
-        put::int(&mut definition, 0, 2);
-        out.push(definition);
-    }
-    let eof = vec![0xfe, 0, 0, 2, 0];
-    if !deprecate_eof {
-        out.push(eof.clone());
-    }
-    for row in rows {
-        let mut payload = Vec::new();
-        row.iter().for_each(|cell| put::lenenc_bytes(&mut payload, cell.as_bytes()));
-        out.push(payload);
-    }
-    out.push(if deprecate_eof { ok(0xfe) } else { eof });
-    out
-}
-
-pub(super) fn ok(header: u8) -> Vec<u8> {
-    vec![header, 0, 0, 2, 0, 0, 0]
+pub(super) const fn ok(header: u8) -> [u8; 7] {
+    [header, 0, 0, 2, 0, 0, 0]
 }
 
 /// An error packet; before the greeting it has no SQL state.

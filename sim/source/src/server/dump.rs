@@ -1,8 +1,10 @@
 //! The dump of a session: which event comes next (`sql/rpl_binlog_sender.cc`).
 
+use bytes::BytesMut;
+
 use super::{File, Server};
 use crate::event::{Body, Event};
-use capstan_core::gtid::GtidSet;
+use capstan_core::gtid::{Gtid, GtidSet};
 
 /// Where a dump stands.
 #[derive(Debug)]
@@ -86,32 +88,34 @@ impl Dump {
         })
     }
 
-    /// The next event; `None`: everything was sent.
-    pub(super) fn next(&mut self, files: &[File]) -> Option<Vec<u8>> {
+    /// Writes the next event; `false`: everything was sent.
+    pub(super) fn next(&mut self, files: &[File], out: &mut BytesMut) -> bool {
         loop {
-            let at = files.iter().position(|file| file.name() == self.file)?;
+            let Some(at) = files.iter().position(|file| file.name() == self.file) else { return false };
             let file = &files[at];
             match self.step {
                 Step::Rotate => {
                     self.step = Step::Head(0);
-                    return Some(self.artificial_rotate());
+                    out.extend_from_slice(&self.artificial_rotate());
+                    return true;
                 }
                 Step::Head(n) => {
-                    let mut head = file.head_events();
                     self.crc32 = file.crc32();
-                    if n < head.len() {
+                    if let Some(event) = file.head_events().get(n) {
                         self.step = Step::Head(n + 1);
-                        return Some(head.swap_remove(n));
+                        out.extend_from_slice(event);
+                        return true;
                     }
                     self.step = Step::Group(0, 0, 0);
                 }
                 Step::Group(group, event, at) => {
                     let Some(current) = file.groups().get(group) else {
                         if self.stepped_over {
-                            return Some(self.heartbeat(file));
+                            out.extend_from_slice(&self.heartbeat(file));
+                            return true;
                         }
                         if !file.is_closed() && at_last(files, file) {
-                            return None;
+                            return false;
                         }
                         self.step = Step::Tail;
                         continue;
@@ -122,27 +126,36 @@ impl Dump {
                         continue;
                     }
                     if self.stepped_over {
-                        return Some(self.heartbeat(file));
+                        out.extend_from_slice(&self.heartbeat(file));
+                        return true;
                     }
                     let at = if event == 0 { file.start_of(group) } else { at };
-                    let Some(bytes) = current.event(event, at, file.crc32()) else {
+                    let before = out.len();
+                    if !current.write(event, at, file.crc32(), out) {
                         self.step = Step::Group(group + 1, 0, 0);
                         continue;
-                    };
-                    self.step = Step::Group(group, event + 1, at + bytes.len() as u64);
-                    return Some(bytes);
+                    }
+                    self.step = Step::Group(group, event + 1, at + (out.len() - before) as u64);
+                    return true;
                 }
                 Step::Tail => {
-                    let tail = file.tail_event();
-                    let next = files.get(at + 1)?;
-                    self.file = next.name().to_owned();
+                    let Some(next) = files.get(at + 1) else { return false };
+                    next.name().clone_into(&mut self.file);
                     self.step = Step::Rotate;
-                    if tail.is_some() {
-                        return tail;
+                    if let Some(tail) = file.tail_event() {
+                        out.extend_from_slice(&tail);
+                        return true;
                     }
                 }
             }
         }
+    }
+
+    /// The group it is inside of.
+    pub(super) fn inside(&self, files: &[File]) -> Option<Gtid> {
+        let Step::Group(group, 1.., _) = self.step else { return None };
+        let file = files.iter().find(|file| file.name() == self.file)?;
+        file.groups().get(group)?.gtid().copied()
     }
 
     /// The file it is in.
@@ -159,11 +172,6 @@ impl Dump {
     pub(super) fn artificial_rotate(&self) -> Vec<u8> {
         let body = Body::Rotate { position: 4, file: self.file.as_bytes().to_vec() };
         Event::of(0, 1, body).flagged(crate::event::ARTIFICIAL).encode(self.crc32)
-    }
-
-    /// Whether the dump is inside a group.
-    pub(super) const fn in_group(&self) -> bool {
-        matches!(self.step, Step::Group(_, 1.., _))
     }
 
     /// A heartbeat at the present place.

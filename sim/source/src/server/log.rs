@@ -17,7 +17,8 @@ pub struct File {
     previous: GtidSet,
     /// What is in it.
     own: GtidSet,
-    /// Format description and PREVIOUS_GTIDS, without sums and places.
+    /// Format description and PREVIOUS_GTIDS at their places; `created` is kept, as from the start of a
+    /// file.
     head: Vec<Vec<u8>>,
     groups: Vec<Arc<Group>>,
     /// Where each group starts.
@@ -55,10 +56,8 @@ impl File {
     /// An empty file with this head.
     #[must_use]
     pub fn new(name: String, crc32: bool, previous: GtidSet, head: Vec<Event>) -> Self {
-        let head: Vec<Vec<u8>> = head.iter().map(without_sum).collect();
-        // A format description has a sum whatever the algorithm is.
-        let sums = if crc32 { head.len() } else { 1 } * CHECKSUM_LEN;
-        let end = HEAD + (head.iter().map(Vec::len).sum::<usize>() + sums) as u64;
+        let mut end = HEAD;
+        let head = head.iter().map(|event| placed(&without_sum(event), &mut end, crc32)).collect();
         let (own, groups, starts) = (GtidSet::new(), Vec::new(), Vec::new());
         Self { name, crc32, previous, own, head, groups, starts, end, tail: None }
     }
@@ -132,10 +131,9 @@ impl File {
         self.starts.get(group).copied().unwrap_or(self.end)
     }
 
-    /// The head's events with places and sums; `created` is kept, as from the start of a file.
-    pub(super) fn head_events(&self) -> Vec<Vec<u8>> {
-        let mut at = HEAD;
-        self.head.iter().map(|event| placed(event, &mut at, self.crc32)).collect()
+    /// The events it starts with.
+    pub(super) fn head_events(&self) -> &[Vec<u8>] {
+        &self.head
     }
 
     pub(super) fn tail_event(&self) -> Option<Vec<u8>> {

@@ -7,7 +7,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 pub use log::File;
 pub use session::{Damage, SessionId};
@@ -15,6 +15,9 @@ pub use session::{Damage, SessionId};
 use self::session::Session;
 use crate::group::Group;
 use capstan_core::gtid::{GtidSet, Uuid};
+
+/// The password of a server's only account, if no other is set.
+const PASSWORD: &[u8] = b"secret";
 
 /// A simulated server. Times are microseconds from any origin.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ pub struct Server {
     /// As the greeting says it.
     pub version: String,
     /// Global variables by lower-case name.
-    pub variables: BTreeMap<String, String>,
+    pub variables: BTreeMap<Cow<'static, str>, Cow<'static, str>>,
     /// `binlog_checksum` of the files written from now on.
     pub crc32: bool,
     /// Tables under cascades that the log does not hold.
@@ -67,12 +70,12 @@ impl Server {
             uuid,
             server_id,
             version: version.into(),
-            variables: variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+            variables: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             crc32: true,
             cascades: Vec::new(),
             is_replica: false,
             filters: (String::new(), String::new()),
-            password: b"secret".to_vec(),
+            password: PASSWORD.to_vec(),
             refuses: None,
             files: vec![File::first(version, true)],
             executed: GtidSet::new(),
@@ -84,7 +87,7 @@ impl Server {
 
     /// Sets a global variable.
     pub fn set(&mut self, name: &str, value: &str) {
-        self.variables.insert(name.into(), value.into());
+        self.variables.insert(name.to_owned().into(), value.to_owned().into());
     }
 
     /// `gtid_executed`.

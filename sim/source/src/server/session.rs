@@ -1,11 +1,13 @@
 //! One connection of a client: greeting, authentication, commands, the dump.
 
-use bytes::{Bytes, BytesMut};
+use std::sync::LazyLock;
+
+use bytes::{Buf as _, Bytes, BytesMut};
 use sha2::{Digest as _, Sha256};
 
 use super::{
     Server,
-    answers::{self, Settings},
+    answers::{self, Packets, Settings},
     dump::{self, Dump},
 };
 use crate::{
@@ -13,7 +15,7 @@ use crate::{
     put,
     put::Take,
 };
-use capstan_core::gtid::GtidSet;
+use capstan_core::gtid::{Gtid, GtidSet};
 
 /// Names a session of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +63,8 @@ enum State {
 
 const NONCE: &[u8; 20] = b"!capstan/fake/nonce!";
 const PACKET_MAX: usize = 0xff_ffff;
+/// What is reserved for packets to send: most answers and groups are smaller.
+const ROOM: usize = 1000;
 
 impl Server {
     /// Takes a connection; the greeting is ready to be pulled.
@@ -106,13 +110,17 @@ impl Server {
     pub fn pull(&mut self, id: SessionId, max: usize, now: u64) -> Bytes {
         let Some(session) = self.sessions.get_mut(&id) else { return Bytes::new() };
         while session.out.len() < max && !session.closing {
-            let State::Dumping(dump) = &mut session.state else { break };
-            let Some(event) = dump.next(&self.files) else { break };
-            dump.last_sent = now;
-            session.send_event(event, &self.files);
+            if !session.send_next(&self.files) {
+                break;
+            }
+            if let State::Dumping(dump) = &mut session.state {
+                dump.last_sent = now;
+            }
         }
-        let n = max.min(session.out.len());
-        session.out.split_to(n).freeze()
+        if session.out.len() <= max {
+            return core::mem::take(&mut session.out).freeze();
+        }
+        session.out.split_to(max).freeze()
     }
 
     /// Whether there is something to pull.
@@ -121,13 +129,7 @@ impl Server {
         if !session.out.is_empty() {
             return true;
         }
-        if session.closing {
-            return false;
-        }
-        let State::Dumping(dump) = &mut session.state else { return false };
-        let Some(event) = dump.next(&self.files) else { return false };
-        session.send_event(event, &self.files);
-        true
+        !session.closing && session.send_next(&self.files)
     }
 
     /// Whether the server has closed the connection; what was sent before can still be pulled.
@@ -142,10 +144,13 @@ impl Server {
         self.sessions.get(&id).is_some_and(|session| matches!(session.state, State::Dumping(_)))
     }
 
-    /// Whether its dump is inside a group.
+    /// The group of which a part has been sent.
     #[must_use]
-    pub fn is_in_group(&self, id: SessionId) -> bool {
-        self.sessions.get(&id).is_some_and(|s| matches!(&s.state, State::Dumping(dump) if dump.in_group()))
+    pub fn inside(&self, id: SessionId) -> Option<Gtid> {
+        match &self.sessions.get(&id)?.state {
+            State::Dumping(dump) => dump.inside(&self.files),
+            State::Login | State::Commands => None,
+        }
     }
 
     /// When the session's next heartbeat is due.
@@ -242,10 +247,13 @@ impl Server {
             0x01 => session.closing = true,
             0x03 => {
                 let sql = String::from_utf8_lossy(rest);
-                let answer = self.answer(&sql, &mut session.settings);
-                for payload in answers::payloads(answer, session.deprecate_eof) {
-                    session.send(&payload);
-                }
+                session.out.reserve(ROOM);
+                let mut to = Packets {
+                    out: &mut session.out,
+                    sequence: &mut session.sequence,
+                    deprecate_eof: session.deprecate_eof,
+                };
+                self.answer(&sql, &mut session.settings, &mut to);
             }
             0x0e => session.send(&answers::ok(0)),
             0x15 => {
@@ -322,6 +330,30 @@ impl Session {
         }
     }
 
+    /// Sends the next event of the dump; `false`: everything was sent.
+    fn send_next(&mut self, files: &[super::File]) -> bool {
+        let State::Dumping(dump) = &mut self.state else { return false };
+        let start = self.out.len();
+        if start == 0 {
+            self.out.reserve(ROOM);
+        }
+        // Written where it goes, behind the packet's header and marker.
+        self.out.extend_from_slice(&[0, 0, 0, self.sequence, 0]);
+        if !dump.next(files, &mut self.out) {
+            self.out.truncate(start);
+            return false;
+        }
+        let len = self.out.len() - start - 4;
+        if self.damage.is_some() || len >= PACKET_MAX {
+            let event = self.out.split_off(start)[5..].to_vec();
+            self.send_event(event, files);
+        } else {
+            self.out[start..start + 3].copy_from_slice(&(len as u32).to_le_bytes()[..3]);
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+        true
+    }
+
     fn send_event(&mut self, mut event: Vec<u8>, files: &[super::File]) {
         let crc32 = matches!(&self.state, State::Dumping(dump) if dump.carries_sums());
         match self.damage {
@@ -384,16 +416,17 @@ impl Session {
     }
 
     /// The next whole payload of the client; commands of 16 MiB are none of a replica's.
-    fn next_payload(&mut self) -> Option<Vec<u8>> {
+    fn next_payload(&mut self) -> Option<BytesMut> {
         let header = self.input.get(..4)?;
         let len = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
         let sequence = header[3];
         if self.input.len() < 4 + len {
             return None;
         }
-        let packet = self.input.split_to(4 + len);
+        let mut packet = self.input.split_to(4 + len);
         self.sequence = sequence.wrapping_add(1);
-        Some(packet[4..].to_vec())
+        packet.advance(4);
+        Some(packet)
     }
 }
 
@@ -419,11 +452,17 @@ fn greeting(version: &str, id: SessionId) -> Vec<u8> {
     out
 }
 
-/// SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce).
+/// SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce). Of the usual password it is known.
 fn caching_sha2(password: &[u8]) -> Vec<u8> {
-    if password.is_empty() {
-        return Vec::new();
+    static USUAL: LazyLock<Vec<u8>> = LazyLock::new(|| scramble(super::PASSWORD));
+    match password {
+        b"" => Vec::new(),
+        super::PASSWORD => USUAL.clone(),
+        other => scramble(other),
     }
+}
+
+fn scramble(password: &[u8]) -> Vec<u8> {
     let once = Sha256::digest(password);
     let twice = Sha256::digest(once);
     let mask = Sha256::new().chain_update(twice).chain_update(NONCE).finalize();
