@@ -32,5 +32,6 @@ pub mod workload;
 pub mod world;
 
 /// Half of what a schedule costs with the system's allocator is the allocator.
+#[cfg(not(fuzzing))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

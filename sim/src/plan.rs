@@ -138,7 +138,7 @@ impl Plan {
     /// Draws a plan.
     pub fn draw(choices: &mut Choices, wishes: Wishes) -> Self {
         // An hour shows what patience does, and costs what sixty other schedules cost.
-        let hour = choices.chance(1, 60);
+        let hour = choices.chance(1, 40);
         let horizon = if hour { 3600 } else { choices.pick(&[60, 20, 40, 20, 60, 120, 40, 300]) } * SECOND;
         let transactions = (choices.below(3), 20 + choices.below(5));
         let mut shapes = vec![SHAPES[0]];
@@ -152,7 +152,7 @@ impl Plan {
             transactions,
             pace: None,
             shapes,
-            bigs: choices.pick(&[0, 0, 0, 1, 2]),
+            bigs: if hour { 12 } else { choices.pick(&[0, 0, 0, 1, 2]) },
             tagged: choices.pick(&[0, 0, 2, 5]),
             version: choices.pick(&["9.7.4", "8.0.36", "8.4.2"]),
             crc32: !choices.chance(1, 4),
@@ -207,7 +207,11 @@ impl Plan {
 
     fn push(&mut self, choices: &mut Choices, fault: Fault) {
         let at = choices.range(0, self.horizon);
-        let lasts = choices.pick(&[1, 5, 20, 1, 5, 60, 1, 300]) * SECOND / choices.pick(&[1, 3, 10]);
+        let lasts = if self.horizon == 3600 * SECOND {
+            choices.pick(&[60, 300, 900, 1500]) * SECOND
+        } else {
+            choices.pick(&[1, 5, 20, 1, 5, 60, 1, 300]) * SECOND / choices.pick(&[1, 3, 10])
+        };
         self.faults.push(Planned { at, lasts, fault });
     }
 }

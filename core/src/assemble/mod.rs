@@ -27,7 +27,7 @@ use crate::{
     },
     capture::CapturedSet,
     deliver::{Advance, Event, LastTransaction, Position, Seq, TxBegin, TxCommit, XaDigest, XaState},
-    gtid::{Gtid, GtidSet, Tsid},
+    gtid::{GtidSet, Tsid},
     halt::{Code, Detail, Halt, Place},
     link::Payload,
     probe::{Mark, Mutant, Probe, Quiet},
@@ -509,7 +509,6 @@ impl<P: Probe> Assembler<P> {
                     P::mark(Mark::Skipped);
                 }
                 skip &= !P::mutant(Mutant::DeliverAgain);
-                self.verify(&gtid, original)?;
             }
             None if self.offline || P::mutant(Mutant::PassAnonymous) => {}
             None => return Err(Halt::new(Code::AnonymousTransaction)),
@@ -519,14 +518,16 @@ impl<P: Probe> Assembler<P> {
     }
 
     /// The newest transaction of a source comes once more after a start: the same number with another
-    /// original commit timestamp is another transaction, of a history that was reset.
-    fn verify(&mut self, gtid: &Gtid, original: SourceTime) -> Result<(), Halt> {
+    /// original commit timestamp is another transaction, of a history that was reset. Asked at the end of a
+    /// group: what a dying server left unfinished was never committed, and its number is used again.
+    fn verify(&mut self, group: &Group) -> Result<(), Halt> {
+        let Some(gtid) = &group.gtid else { return Ok(()) };
         let tsid = gtid.tsid();
         let Some(last) = self.verify.get(&tsid) else { return Ok(()) };
         if last.gtid != *gtid {
             return Ok(());
         }
-        if last.original_commit != original {
+        if last.original_commit != group.original_commit {
             P::mark(Mark::HistoryChanged);
             return Err(
                 Halt::new(Code::SourceHistoryChanged).at(Place { gtid: Some(*gtid), ..Place::default() })
@@ -630,6 +631,7 @@ impl<P: Probe> Assembler<P> {
     fn finish(&mut self, xa: Option<XaState>, now: Now) -> Result<(), Halt> {
         let Some(mut group) = self.group.take() else { return Err(Halt::new(Code::EventOutOfPlace)) };
         self.close_tables();
+        self.verify(&group)?;
         if group.skip {
             return Ok(());
         }
@@ -667,6 +669,7 @@ impl<P: Probe> Assembler<P> {
         let taken = if self.pieces.is_some() { None } else { self.group.take() };
         let Some(group) = taken else { return Err(Halt::new(Code::EventOutOfPlace)) };
         self.close_tables();
+        self.verify(&group)?;
         if group.skip {
             return Ok(());
         }
@@ -705,9 +708,7 @@ impl<P: Probe> Assembler<P> {
         let xid = &prepare.xid;
         let digest = XaDigest::new(xid.format_id.cast_unsigned(), &xid.gtrid, &xid.bqual);
         if group.skip {
-            self.group = None;
-            self.close_tables();
-            return Ok(());
+            return self.commit(now);
         }
         if P::mutant(Mutant::PassXa) {
             return self.commit(now);

@@ -232,6 +232,11 @@ impl World {
             for entry in &mut self.truth.entries {
                 entry.lost |= entry.gtid.as_ref().is_some_and(|gtid| gone.contains(gtid));
             }
+            // Nobody has to begin behind what is gone.
+            let executed = self.servers[self.primary].executed();
+            for process in &mut self.processes {
+                process.floor = process.floor.take().map(|floor| floor.intersect(executed));
+            }
             // The others are made its replicas anew.
             for (index, server) in self.servers.iter_mut().enumerate() {
                 if index != self.primary {
