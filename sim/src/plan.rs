@@ -42,8 +42,6 @@ pub struct Plan {
     pub pace: Option<u64>,
     /// What transactions look like; the first is the most frequent.
     pub shapes: Vec<Shape>,
-    /// How many of them are too large to be held at once.
-    pub bigs: u32,
     /// One in so many GTIDs is tagged; 0: none.
     pub tagged: u32,
     /// The servers' version.
@@ -98,21 +96,6 @@ impl Wishes {
 
 const SECOND: u64 = 1_000_000;
 
-/// Where the shapes begin that are streamed: they have a number of their own.
-const FIRST_BIG: usize = 13;
-
-/// Faults after which a link is dialled again.
-const CUTS: &[Fault] = &[
-    Fault::Eof,
-    Fault::Reset,
-    Fault::ServerError,
-    Fault::CutEvent,
-    Fault::Restart,
-    Fault::ServerCrash,
-    Fault::Failover,
-    Fault::Crash,
-];
-
 impl Plan {
     /// A plan in which nothing happens.
     #[must_use]
@@ -122,7 +105,6 @@ impl Plan {
             transactions: (0, 0),
             pace: None,
             shapes: vec![SHAPES[0]],
-            bigs: 0,
             tagged: 0,
             version: "9.7.4",
             crc32: true,
@@ -137,13 +119,11 @@ impl Plan {
 
     /// Draws a plan.
     pub fn draw(choices: &mut Choices, wishes: Wishes) -> Self {
-        // An hour shows what patience does, and costs what sixty other schedules cost.
-        let hour = choices.chance(1, 40);
-        let horizon = if hour { 3600 } else { choices.pick(&[60, 20, 40, 20, 60, 120, 40, 300]) } * SECOND;
-        let transactions = (choices.below(3), 20 + choices.below(5));
+        let horizon = choices.pick(&[60, 20, 200, 600, 3600]) * SECOND;
+        let transactions = (choices.below(10), 20 + choices.below(20));
         let mut shapes = vec![SHAPES[0]];
-        for shape in &SHAPES[1..FIRST_BIG] {
-            if choices.chance(1, 4) {
+        for shape in &SHAPES[1..] {
+            if choices.chance(1, 3) {
                 shapes.push(*shape);
             }
         }
@@ -152,7 +132,6 @@ impl Plan {
             transactions,
             pace: None,
             shapes,
-            bigs: if hour { 12 } else { choices.pick(&[0, 0, 0, 1, 2]) },
             tagged: choices.pick(&[0, 0, 2, 5]),
             version: choices.pick(&["9.7.4", "8.0.36", "8.4.2"]),
             crc32: !choices.chance(1, 4),
@@ -175,26 +154,20 @@ impl Plan {
     }
 
     fn draw_faults(&mut self, choices: &mut Choices, wishes: Wishes) {
-        let wanted = choices.pick(&[0, 1, 1, 1, 2, 2, 2, 3, 3, 5, 8, 12]);
-        if wanted > 0 {
-            // Swarm: a few classes per run, each several times, rather than all of them once.
-            let all: Vec<Fault> =
-                ALL[..FATAL].iter().copied().filter(|fault| wishes.allows(*fault)).collect();
-            let mut classes: Vec<Fault> =
-                (0..choices.pick(&[2, 1, 1, 3])).filter_map(|_| drawn(choices, &all)).collect();
-            if classes.is_empty() {
-                // Only such as end a pipeline were asked for.
-                classes = ALL.iter().copied().filter(|fault| wishes.allows(*fault)).collect();
-            }
-            for _ in 0..wanted {
-                let fault = choices.pick(&classes);
-                self.push(choices, wishes.only.unwrap_or(fault));
-            }
-            // What most of them need to show, over a new link.
-            let cuts: Vec<Fault> = CUTS.iter().copied().filter(|fault| wishes.allows(*fault)).collect();
-            for fault in (0..2).filter_map(|_| drawn(choices, &cuts)).collect::<Vec<Fault>>() {
-                self.push(choices, wishes.only.unwrap_or(fault));
-            }
+        let wanted = choices.pick(&[3, 0, 5, 8, 12]);
+        // Swarm: a few classes per run, each several times, rather than all of them once.
+        let all: Vec<Fault> = ALL[..FATAL].iter().copied().filter(|fault| wishes.allows(*fault)).collect();
+        let mut classes = Vec::new();
+        for _ in 0..choices.pick(&[3, 1, 2, 5]) {
+            classes.extend(drawn(choices, &all));
+        }
+        if classes.is_empty() {
+            // Only such as end a pipeline were asked for.
+            classes.extend(ALL.iter().filter(|fault| wishes.allows(**fault)));
+        }
+        for _ in 0..wanted {
+            let fault = choices.pick(&classes);
+            self.push(choices, wishes.only.unwrap_or(fault));
         }
         if choices.chance(1, 5) {
             let fatal = ALL[FATAL + choices.below((ALL.len() - FATAL) as u32) as usize];
@@ -207,11 +180,7 @@ impl Plan {
 
     fn push(&mut self, choices: &mut Choices, fault: Fault) {
         let at = choices.range(0, self.horizon);
-        let lasts = if self.horizon == 3600 * SECOND {
-            choices.pick(&[60, 300, 900, 1500]) * SECOND
-        } else {
-            choices.pick(&[1, 5, 20, 1, 5, 60, 1, 300]) * SECOND / choices.pick(&[1, 3, 10])
-        };
+        let lasts = choices.pick(&[1, 10, 40, 90, 300]) * SECOND / choices.pick(&[1, 3, 10]);
         self.faults.push(Planned { at, lasts, fault });
     }
 }

@@ -59,7 +59,7 @@ fn schedules_keep_every_promise() {
         assert!(never.is_empty(), "NEVER HAPPENED, so nothing was proved of it: {never:?}");
         let never: Vec<_> = done.marks.never().map(|mark| format!("{mark:?}:{}", mark.text())).collect();
         assert!(never.is_empty(), "NEVER TAKEN, so nothing was proved of these branches: {never:#?}");
-        assert!(done.full * 2 > done.schedules, "{} of {} are of full size", done.full, done.schedules);
+        assert!(done.full > 0, "no run of full size");
     }
 }
 

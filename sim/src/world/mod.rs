@@ -691,10 +691,7 @@ impl World {
             self.tag_next = self.plan.tagged > 0 && self.counts.transactions % 2 == 1;
             return self.commit_of(shape);
         }
-        let shape = if self.plan.bigs > 0 && self.choices.chance(1, 8) {
-            self.plan.bigs -= 1;
-            self.choices.pick(&[Shape::Big, Shape::BigCompressed, Shape::BigRolledBack])
-        } else if self.choices.chance(2, 3) {
+        let shape = if self.choices.chance(2, 3) {
             self.choices.pick(&self.plan.shapes)
         } else {
             self.plan.shapes[0]
