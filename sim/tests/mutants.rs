@@ -22,7 +22,7 @@ use sim::{
 const SECOND: u64 = 1_000_000;
 
 /// Schedules within which a mistake must be found.
-const MOST: u64 = 2_000;
+const MOST: u64 = 8_000;
 
 fn optimised() -> bool {
     env!("OPT_LEVEL") != "0"
