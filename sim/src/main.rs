@@ -173,7 +173,9 @@ fn written(name: &str) -> ExitCode {
 
 fn explore(minutes: f64, count: u64, from: u64, wishes: Wishes) -> ExitCode {
     let began = Instant::now();
-    let done = batch(from.., wishes, |n| n >= count || began.elapsed().as_secs_f64() > minutes * 60.0);
+    let done = batch(from.., wishes, |done| {
+        done.schedules >= count || began.elapsed().as_secs_f64() > minutes * 60.0
+    });
     println!("seeds from {from}\n{}", done.table());
     done.marks.iter().for_each(|(mark, n)| println!("  {n:>9}  {mark:?}"));
     done.never_happened().iter().for_each(|name| println!("NEVER HAPPENED: {name}"));

@@ -173,7 +173,7 @@ pub struct Batch {
 pub fn batch(
     seeds: impl IntoIterator<Item = u64>,
     wishes: Wishes,
-    mut enough: impl FnMut(u64) -> bool,
+    mut enough: impl FnMut(&Batch) -> bool,
 ) -> Batch {
     let (began, cpu_began) = (Instant::now(), cpu_seconds());
     let mut batch = Batch::default();
@@ -186,7 +186,7 @@ pub fn batch(
             batch.failure = Some(tell(Some(seed), &report, wishes));
             break;
         }
-        if enough(batch.schedules) {
+        if enough(&batch) {
             break;
         }
     }
@@ -206,6 +206,12 @@ fn cpu_seconds() -> Option<f64> {
 }
 
 impl Batch {
+    /// Whether everything has happened that a batch has to have seen.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.full > 0 && self.never_happened().is_empty() && self.marks.never().next().is_none()
+    }
+
     fn add(&mut self, counts: &Counts) {
         let total = &mut self.counts;
         for (name, n) in &counts.faults {

@@ -8,7 +8,7 @@ use sim::{plan::Wishes, run::batch};
 #[test]
 #[ignore = "the judge of sim/mutants/run; the other tests run these seeds and more"]
 fn ten_seconds_of_schedules() {
-    let done = batch(1.., Wishes::default(), |n| n >= 2_000);
+    let done = batch(1.., Wishes::default(), |done| done.schedules >= 2_000);
     if let Some(failure) = &done.failure {
         panic!("{failure}");
     }

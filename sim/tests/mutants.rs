@@ -10,11 +10,11 @@
 
 use capstan_core::probe::Mutant;
 use sim::{
-    choices::Choices,
+    choices::{Choices, from_hex, to_hex},
     fault::Fault,
     marks::{Mistake, making},
     mutants::{Row, TABLE, hunt, line},
-    run::run,
+    run::{run, shrink},
     workload::Shape,
     world::World,
 };
@@ -59,6 +59,43 @@ fn every_mistake_is_seen_by_its_oracle() {
         }
     }
     assert!(missed.is_empty(), "not seen: {missed:?}");
+}
+
+/// The plainest mistakes of such a pipeline, each with a saved run that shows it.
+const SAVED: [Mutant; 8] = [
+    Mutant::AckOnEmit,
+    Mutant::ResumeFromMemory,
+    Mutant::DropAbort,
+    Mutant::AskPastEnd,
+    Mutant::KeepTableMaps,
+    Mutant::ForgetRolledBack,
+    Mutant::ForgetFiltered,
+    Mutant::DeliverAgain,
+];
+
+/// `CAPSTAN_WRITE_TAPES=1` makes them anew, for a generator that draws otherwise.
+#[test]
+fn saved_tapes_of_mistakes_are_seen_and_are_sound_without() {
+    for mutant in SAVED {
+        let row = TABLE.iter().find(|row| row.mistake == Mistake::Core(mutant)).unwrap();
+        let path = format!("{}/tapes/{}.tape", env!("CARGO_MANIFEST_DIR"), row.mistake.name());
+        if std::env::var("CAPSTAN_WRITE_TAPES").is_ok() {
+            let seed = hunt(row, MOST).caught_after.unwrap();
+            let _making = making(row.mistake);
+            let whole = run(Choices::seeded(seed), row.wishes, false).tape;
+            let tape = to_hex(&shrink(&whole, row.wishes, row.oracle, 2_000));
+            let remark = format!("# {}: with that mistake, {} sees it.", row.mistake.name(), row.oracle);
+            std::fs::write(&path, format!("{remark}\n{tape}\n")).unwrap();
+        }
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("{path} is missing"));
+        let tape = text.lines().find(|line| !line.starts_with('#')).and_then(from_hex).unwrap();
+        let plain = run(Choices::replay(tape.clone()), row.wishes, false);
+        assert!(plain.result.is_ok(), "{path} fails without its mistake: {:?}", plain.result);
+        let _making = making(row.mistake);
+        let failure = run(Choices::replay(tape), row.wishes, false).result;
+        let failure = failure.expect_err(&format!("{path} no longer shows its mistake"));
+        assert_eq!(failure.oracle, row.oracle, "{path}: {failure}");
+    }
 }
 
 /// What needs a slower link than any schedule has: the sink's patience runs out while it waits for us.
