@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::BytesMut;
 use capstan_core::{
     assemble::{Assembler, Setup},
     binlog::FileReader,
@@ -150,17 +151,19 @@ pub(crate) fn events(
     position: &Position,
     next: &mut Seq,
 ) -> Result<Vec<Event>, String> {
-    let mut bytes = MAGIC.to_vec();
+    let mut bytes = BytesMut::from(&MAGIC[..]);
     let head = Body::FormatDescription(FormatDescription::of("9.7.4", STARTED_AT, true));
-    bytes.extend(capstan_fake_source::event::Event::of(STARTED_AT, SERVER_ID, head).encode(true));
+    bytes.extend_from_slice(&capstan_fake_source::event::Event::of(STARTED_AT, SERVER_ID, head).encode(true));
     for (n, tx) in (1..).zip(transactions) {
         let at = (u64::from(STARTED_AT) + n) * 1_000_000 + 123_456;
         let group = Group::new(GtidHead::new(Some(tx.gtid?), at), SERVER_ID, tx.bodies);
         // What ends the last transaction is its last event.
         let lost = usize::from(matches!(comes, Comes::Cut | Comes::Stopped));
         for index in 0..group.count() - lost {
-            let event = group.event(index, bytes.len() as u64, true);
-            bytes.extend(event.ok_or("the kit's own group has too few events")?);
+            let start = bytes.len() as u64;
+            if !group.write(index, start, true, &mut bytes) {
+                return Err("the kit's own group has too few events".into());
+            }
         }
     }
     read(&bytes, comes, position, next)

@@ -19,10 +19,7 @@ use capstan_core::{
     gtid::{Gtid, Tag, Uuid},
 };
 use capstan_fake_source::Server;
-use sim::{
-    choices::Choices,
-    workload::{SHAPES, Shape, Workload},
-};
+use sim::workload::{SHAPES, Shape, Workload};
 
 #[path = "../../fuzz/src/bodies.rs"]
 mod bodies;
@@ -132,10 +129,10 @@ fn trace_seeds() -> Seeds {
 
 fn conversation(options: u8, shapes: &[Shape]) -> Vec<u8> {
     let mut server = Server::new(trace::SOURCE.parse().unwrap(), 1, "9.7.4");
-    let (mut workload, mut choices) = (Workload::default(), Choices::replay(Vec::new()));
+    let mut workload = Workload::default();
     for (gno, shape) in (1..).zip(shapes) {
         let gtid = Gtid::new(Uuid([1; 16]), Tag::NONE, gno).unwrap();
-        let (group, _) = workload.make(*shape, gtid, 1_795_000_000_000_000 + gno, &mut choices);
+        let (group, _) = workload.make(*shape, gtid, 1_795_000_000_000_000 + gno);
         server.append(&group);
     }
     let mut run = trace::Run::new(options, usize::MAX);
