@@ -204,7 +204,7 @@ impl Stage {
 /// Turmoil hides a panic of a spawned task unless it is built with `tokio_unstable`; a suite that hides
 /// panics passes whatever happens.
 #[test]
-#[should_panic = "seen"]
+#[should_panic = "a spawned task panicked"]
 fn a_panic_of_a_spawned_task_is_seen() {
     let mut sim = Builder::new().build();
     sim.client("c", async {
