@@ -933,8 +933,9 @@ impl World {
             if self.has_converged() {
                 return self.drained();
             }
-            if self.processes.len() > 1 && self.now >= goes_on_at && self.can_go_on() {
-                // One of them is fenced and need not know it before it has something to write.
+            let unaware = self.processes.len() > 1 || self.facts.restored;
+            if unaware && self.now >= goes_on_at && self.can_go_on() {
+                // Who is fenced, or whose target is an older copy, learns it when it has something to write.
                 self.commit_of(Shape::Small);
                 goes_on_at = self.now + 60 * SECOND;
             }
@@ -951,7 +952,7 @@ impl World {
         !self.facts.reset
             && !poisoned
             && self.backlog.is_empty()
-            && self.truth.is_reached(position.as_ref().map(Position::gtid_set))
+            && (self.facts.restored || self.truth.is_reached(position.as_ref().map(Position::gtid_set)))
     }
 
     fn has_converged(&self) -> bool {
