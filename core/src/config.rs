@@ -36,7 +36,7 @@ pub enum Until {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// A transaction with more bytes of row events than this is handed over while it is read.
-    /// At least 64 KiB.
+    /// At least 4 KiB.
     pub stream_above: usize,
     /// Bytes that may be emitted and neither durable nor released. At least twice `stream_above`.
     pub retained_max: usize,
@@ -116,7 +116,7 @@ impl Config {
     pub fn check(&self) -> Result<(), Halt> {
         let l = &self.limits;
         let wrong = [
-            (l.stream_above < 64 << 10, "stream_above", "is below 64 KiB"),
+            (l.stream_above < 4 << 10, "stream_above", "is below 4 KiB"),
             (l.retained_max < 2 * l.stream_above, "retained_max", "is below twice stream_above"),
             (l.row_event_max > 1 << 30, "row_event_max", "is above 1 GiB"),
             (l.row_event_max < 1 << 16, "row_event_max", "is below 64 KiB"),

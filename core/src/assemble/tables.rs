@@ -73,18 +73,22 @@ impl Tables {
             self.filtered.push(head.table_id);
             return Ok(());
         }
-        let (schema, table) = names.text();
         let captured = &self.captured;
-        let version = self
-            .maps
-            .open_with(body, |version| {
-                version.leave_out(|column| captured.column_captured(&schema, &table, column));
-            })
-            .map_err(|e| errors::of_table_map(&e, &schema, &table))?;
-        if !version.names_known() && !self.offline {
-            return Err(Halt::new(Code::ColumnNamesMissing).of_table(&schema, &table));
+        let opened = self.maps.open_with(body, |version| {
+            let (schema, table) = names.text();
+            version.leave_out(|column| captured.column_captured(&schema, &table, column));
+        });
+        match opened {
+            Ok(version) if version.names_known() || self.offline => Ok(()),
+            Ok(_) => {
+                let (schema, table) = names.text();
+                Err(Halt::new(Code::ColumnNamesMissing).of_table(&schema, &table))
+            }
+            Err(error) => {
+                let (schema, table) = names.text();
+                Err(errors::of_table_map(&error, &schema, &table))
+            }
         }
-        Ok(())
     }
 
     /// Takes a row event: `None` if its table is not captured; else the rows, and the table version

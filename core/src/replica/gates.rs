@@ -73,31 +73,20 @@ pub(super) enum Next {
     Open(Findings),
 }
 
-const VARIABLES: &[&str] = &[
-    "binlog_format",
-    "binlog_row_image",
-    "binlog_row_metadata",
-    "binlog_row_value_options",
-    "gtid_mode",
-    "innodb_native_foreign_keys",
-    "innodb_read_only",
-    "log_bin",
-    "log_replica_updates",
-    "log_slave_updates",
-    "lower_case_table_names",
-];
+const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_format','binlog_row_image',\
+    'binlog_row_metadata','binlog_row_value_options','gtid_mode','innodb_native_foreign_keys','innodb_read_only',\
+    'log_bin','log_replica_updates','log_slave_updates','lower_case_table_names')";
 
 impl Gates {
     /// The first question.
     pub(super) fn open(version: ServerVersion) -> (String, Self) {
-        let names: Vec<String> = VARIABLES.iter().map(|name| format!("'{name}'")).collect();
         let gates = Self {
             version,
             variables: BTreeMap::new(),
             question: Question::Variables,
             findings: Findings::default(),
         };
-        (format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", names.join(",")), gates)
+        (VARIABLES.to_string(), gates)
     }
 
     /// What is known so far.

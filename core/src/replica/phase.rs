@@ -10,7 +10,7 @@ use crate::{
     time::Now,
 };
 
-/// What the link is doing.
+/// What the link is doing. Nothing in it is large: it is taken out and put back for each packet.
 pub(super) enum Phase<P: Probe> {
     /// Nothing; also what stands in while a phase is being worked on.
     Parked,
@@ -21,22 +21,22 @@ pub(super) enum Phase<P: Probe> {
     /// Waiting for the dial.
     Dialling,
     /// Handshake and authentication.
-    Login(Framer, Box<Handshake>),
+    Login(Box<Framer>, Box<Handshake>),
     /// Waiting for TLS.
-    Securing(Framer, Box<TlsPending>),
+    Securing(Box<Framer>, Box<TlsPending>),
     /// A question is open.
-    Gating(Wire, Box<Gates>, Box<Query>),
+    Gating(Box<Wire>, Box<Gates>, Box<Query>),
     /// Waiting until the claim is durable.
-    Claiming(Wire, Box<Gates>),
+    Claiming(Box<Wire>, Box<Gates>),
     /// Registered as a replica; waiting for the server's OK.
-    Registering(Wire, Box<Findings>),
+    Registering(Box<Wire>, Box<Findings>),
     /// The stream.
-    Streaming(Wire, Box<Assembler<P>>),
+    Streaming(Box<Wire>, Box<Assembler<P>>),
 }
 
 /// An open session's framing.
 pub(super) struct Wire {
-    pub(super) framer: Framer,
+    pub(super) framer: Box<Framer>,
     pub(super) session: Session,
 }
 

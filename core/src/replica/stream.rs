@@ -64,7 +64,7 @@ impl<P: Probe> Replica<P> {
             return Err(ApiMisuse::UnaskedAnswer);
         }
         let handshake = Handshake::new(self.config.login.clone(), self.entropy.bytes());
-        self.phase = Phase::Login(Framer::new(ANSWER_MAX), Box::new(handshake));
+        self.phase = Phase::Login(Box::new(Framer::new(ANSWER_MAX)), Box::new(handshake));
         self.step_deadline();
         Ok(())
     }
@@ -209,11 +209,7 @@ impl<P: Probe> Replica<P> {
                 Ok(None) => self.park(Phase::Login(framer, handshake)),
                 Err(error) => self.on_packet_error(error),
             },
-            Phase::Gating(mut wire, gates, query) => match wire.framer.next_payload() {
-                Ok(Some(payload)) => self.on_answer(wire, gates, *query, &payload),
-                Ok(None) => self.park(Phase::Gating(wire, gates, query)),
-                Err(error) => self.on_packet_error(error),
-            },
+            Phase::Gating(wire, gates, query) => self.on_answers(wire, gates, *query),
             Phase::Registering(mut wire, found) => match wire.framer.next_payload() {
                 Ok(Some(payload)) => self.on_registered(wire, &found, &payload),
                 Ok(None) => self.park(Phase::Registering(wire, found)),
@@ -254,7 +250,7 @@ impl<P: Probe> Replica<P> {
 
     // ---- login -------------------------------------------------------------------------------
 
-    fn on_login_step(&mut self, mut framer: Framer, step: Result<Step, HandshakeError>) {
+    fn on_login_step(&mut self, mut framer: Box<Framer>, step: Result<Step, HandshakeError>) {
         match step {
             Ok(Step::Send(payload, handshake)) => {
                 self.transmit(&mut framer, &payload);
@@ -311,30 +307,43 @@ impl<P: Probe> Replica<P> {
         }
     }
 
-    fn on_session(&mut self, framer: Framer, session: Session) {
+    fn on_session(&mut self, framer: Box<Framer>, session: Session) {
         let (sql, gates) = Gates::open(session.version);
-        self.question(Wire { framer, session }, gates, &sql);
+        self.question(Box::new(Wire { framer, session }), gates, &sql);
     }
 
     // ---- gates -------------------------------------------------------------------------------
 
-    fn question(&mut self, mut wire: Wire, gates: Gates, sql: &str) {
+    fn question(&mut self, mut wire: Box<Wire>, gates: Gates, sql: &str) {
         self.step_deadline();
         self.command(&mut wire.framer, &query(sql.as_bytes()));
         let query = Query::new(wire.session.capabilities, QueryLimits::default());
         self.phase = Phase::Gating(wire, Box::new(gates), Box::new(query));
     }
 
-    fn on_answer(&mut self, wire: Wire, gates: Box<Gates>, query: Query, payload: &Payload) -> bool {
-        match query.on_payload(&payload.bytes) {
-            Ok(QueryStep::More(query)) => self.phase = Phase::Gating(wire, gates, Box::new(query)),
-            Ok(QueryStep::Done(result)) => self.on_result(wire, *gates, result),
-            Err(_) => self.nonsense(),
+    /// Takes what there is of an answer. `false`: more must be read first.
+    fn on_answers(&mut self, mut wire: Box<Wire>, gates: Box<Gates>, mut query: Query) -> bool {
+        loop {
+            let payload = match wire.framer.next_payload() {
+                Ok(Some(payload)) => payload,
+                Ok(None) => return self.park(Phase::Gating(wire, gates, Box::new(query))),
+                Err(error) => return self.on_packet_error(error),
+            };
+            match query.on_payload(&payload.bytes) {
+                Ok(QueryStep::More(more)) => query = more,
+                Ok(QueryStep::Done(result)) => {
+                    self.on_result(wire, *gates, result);
+                    return true;
+                }
+                Err(_) => {
+                    self.nonsense();
+                    return true;
+                }
+            }
         }
-        true
     }
 
-    fn on_result(&mut self, wire: Wire, gates: Gates, result: QueryResult) {
+    fn on_result(&mut self, wire: Box<Wire>, gates: Gates, result: QueryResult) {
         match gates.on_answer(result, &self.config) {
             Ok(Next::Ask(sql, gates)) => self.question(wire, gates, &sql),
             Ok(Next::History(gates)) => self.on_history(wire, gates),
@@ -348,7 +357,7 @@ impl<P: Probe> Replica<P> {
     }
 
     /// The server's history is known: the position is tested, then claimed.
-    fn on_history(&mut self, wire: Wire, gates: Gates) {
+    fn on_history(&mut self, wire: Box<Wire>, gates: Gates) {
         let found = gates.findings();
         let position = self.position(found);
         self.facts.executed = Some(found.executed.clone());
@@ -425,14 +434,14 @@ impl<P: Probe> Replica<P> {
         }
     }
 
-    fn set_session_up(&mut self, wire: Wire, gates: Gates) {
+    fn set_session_up(&mut self, wire: Box<Wire>, gates: Gates) {
         let (sql, gates) = gates.session(&self.config);
         self.question(wire, gates, &sql);
     }
 
     // ---- register and dump -------------------------------------------------------------------
 
-    fn register(&mut self, mut wire: Wire, found: Findings) {
+    fn register(&mut self, mut wire: Box<Wire>, found: Findings) {
         self.step_deadline();
         let register =
             RegisterReplica { server_id: self.config.server_id, host: &self.config.report_host, port: 0 }
@@ -441,7 +450,7 @@ impl<P: Probe> Replica<P> {
         self.phase = Phase::Registering(wire, Box::new(found));
     }
 
-    fn on_registered(&mut self, wire: Wire, found: &Findings, payload: &Payload) -> bool {
+    fn on_registered(&mut self, wire: Box<Wire>, found: &Findings, payload: &Payload) -> bool {
         match ServerError::parse(&payload.bytes) {
             Ok(error) => self.on_dump_refused(&error),
             Err(_) if OkPacket::parse(&payload.bytes).is_ok() => self.dump(wire, found),
@@ -450,7 +459,7 @@ impl<P: Probe> Replica<P> {
         true
     }
 
-    fn dump(&mut self, mut wire: Wire, found: &Findings) {
+    fn dump(&mut self, mut wire: Box<Wire>, found: &Findings) {
         let position = self.position(found);
         let until = match &self.config.until {
             Some(Until::Set(set)) => Some(set.clone()),
@@ -551,7 +560,7 @@ impl<P: Probe> Replica<P> {
 
     // ---- the stream --------------------------------------------------------------------------
 
-    fn stream_step(&mut self, mut wire: Wire, mut assembler: Box<Assembler<P>>) -> bool {
+    fn stream_step(&mut self, mut wire: Box<Wire>, mut assembler: Box<Assembler<P>>) -> bool {
         if self.paused || self.is_spent() {
             return self.park(Phase::Streaming(wire, assembler));
         }
@@ -621,7 +630,7 @@ impl<P: Probe> Replica<P> {
         }
     }
 
-    fn after_event(&mut self, wire: Wire, mut assembler: Box<Assembler<P>>, done: Result<bool, Halt>) {
+    fn after_event(&mut self, wire: Box<Wire>, mut assembler: Box<Assembler<P>>, done: Result<bool, Halt>) {
         while let Some(event) = assembler.next_emitted(&mut self.next_seq) {
             self.emit(event);
         }
