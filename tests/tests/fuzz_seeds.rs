@@ -184,8 +184,14 @@ fn world_seeds() -> Seeds {
 fn compare(target: &str, seeds: &Seeds) {
     let folder = root().join("fuzz/corpus").join(target);
     if std::env::var_os("CAPSTAN_WRITE_SEEDS").is_some() {
-        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
+        for entry in fs::read_dir(&folder).unwrap() {
+            let entry = entry.unwrap();
+            // What fuzzing found stays; it is in no captured byte.
+            if !entry.file_name().to_string_lossy().starts_with("found-") {
+                fs::remove_file(entry.path()).unwrap();
+            }
+        }
         for (name, bytes) in seeds {
             fs::write(folder.join(name), bytes).unwrap();
         }

@@ -253,7 +253,8 @@ impl Inflater {
             Engine::Zstd { at_boundary, .. } => *at_boundary,
             Engine::Stored => true,
         };
-        if !at_boundary || !self.partial.is_empty() || !self.ready.is_empty() {
+        // A server compresses what it has: a payload of nothing has lost its events.
+        if self.inflated == 0 || !at_boundary || !self.partial.is_empty() || !self.ready.is_empty() {
             return Err(PayloadError::Cut);
         }
         match self.declared {

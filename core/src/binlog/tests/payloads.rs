@@ -141,12 +141,23 @@ fn a_payload_cut_anywhere_gives_no_end() {
         cut.payload.truncate(length);
         let (events, error) = drain(&mut Inflater::whole(&cut, LIMIT).unwrap()).unwrap_err();
         assert!(events.len() <= whole.len() && events == whole[..events.len()], "cut at {length}");
-        // Nothing at all is not cut zstd, but not what was declared either.
-        let want = match length {
-            0 => PayloadError::SizeMismatch { declared: 200_406, inflated: 0 },
-            _ => PayloadError::Cut,
-        };
-        assert_eq!(error, want, "cut at {length}");
+        assert_eq!(error, PayloadError::Cut, "cut at {length}");
+    }
+}
+
+#[test]
+fn a_payload_of_nothing_has_lost_its_events() {
+    for compression in [Compression::Zstd, Compression::None] {
+        for declared in [None, Some(0)] {
+            let mut empty = payload(compression, b"", declared);
+            assert_eq!(
+                inflate(&empty),
+                Err(PayloadError::Cut),
+                "{compression:?} {declared:?}, a frame of nothing"
+            );
+            empty.payload.truncate(0);
+            assert_eq!(inflate(&empty), Err(PayloadError::Cut), "{compression:?} {declared:?}, no frame");
+        }
     }
 }
 
@@ -244,7 +255,6 @@ fn what_must_not_be_in_a_payload_is_refused() {
     }
     let unknown = payload(Compression::Unknown(7), &whole, None);
     assert_eq!(inflate(&unknown), Err(PayloadError::UnsupportedCompression(7)));
-    assert_eq!(inflate(&payload(Compression::None, b"", None)), Ok(Vec::new()));
     let garbage = PayloadHeader { compression: Compression::Zstd, payload_size: 8, uncompressed_size: None };
     let garbage = TransactionPayload { header: garbage, payload: hex("0001020304050607") };
     assert_eq!(inflate(&garbage), Err(PayloadError::Corrupt));
@@ -258,8 +268,8 @@ fn a_window_beyond_what_a_server_makes_is_refused() {
         header,
         payload: hex(&std::format!("28b52ffd 00 {window} 010000")),
     };
-    // An empty frame with a window of 128 MiB, and the next larger one.
-    assert_eq!(inflate(&frame("88")), Ok(Vec::new()));
+    // An empty frame with a window of 128 MiB is read, and holds no event; then the next larger one.
+    assert_eq!(inflate(&frame("88")), Err(PayloadError::Cut));
     assert_eq!(inflate(&frame("89")), Err(PayloadError::Corrupt));
     assert_eq!(inflate(&frame("a8")), Err(PayloadError::Corrupt));
 }
