@@ -129,6 +129,11 @@ impl BlockingSink for Memory {
                         }
                     }
                 }
+                BlockingUnit::SnapshotRows(mut chunk) => {
+                    while let Some(change) = chunk.next()? {
+                        rows.push(keep(&change)?);
+                    }
+                }
                 BlockingUnit::SchemaChange(_) | BlockingUnit::Progress(_) => {}
             }
         }

@@ -88,7 +88,7 @@ pub fn file(data: &[u8]) {
                     }
                 }
                 Event::Table(_) | Event::SchemaChange(_) => assert!(open, "an item outside of a unit"),
-                Event::Claim { .. } | Event::Progress { .. } => {}
+                Event::Claim { .. } | Event::SnapshotRows(_) | Event::Progress { .. } => {}
             }
         }
         if done.is_err() {

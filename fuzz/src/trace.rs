@@ -289,7 +289,7 @@ impl Run {
                     self.end();
                 }
                 Output::Stopped => self.end(),
-                Output::Idle { wake, read } => {
+                Output::Idle { wake, read, copy: _ } => {
                     self.idle = Some((wake, read));
                     self.full |= self.core.retained() >= 64 << 20;
                     if tell_idle {
@@ -324,6 +324,7 @@ impl Run {
                 self.claim = Some((**position).clone());
             }
             Event::Progress { seq, .. } | Event::TxAbort { seq, .. } => self.complete = *seq,
+            Event::SnapshotRows(chunk) => self.complete = chunk.seq,
             Event::TxCommit(commit) => self.complete = commit.seq,
             Event::Rows(rows) => {
                 assert!(rows.is_full(), "a column is left out");

@@ -132,7 +132,7 @@ pub use capstan_core::{
     deliver::{
         Ack, Batch, BatchLimits, BlockingBatch, BlockingSink, BlockingTransaction, BlockingUnit, Change,
         Expected, FailureClass, Incomplete, Item, Mismatch, Op, Position, Progress, Rows, SchemaChange, Sink,
-        SinkError, SinkResultExt, Transaction, Unit,
+        SinkError, SinkResultExt, SnapshotChunk, SnapshotRows, Transaction, Unit,
     },
     gtid::{Gtid, GtidSet, Uuid},
     halt::{Class, Code, Detail, Halt, Place, Stage},

@@ -14,20 +14,21 @@
 //! ```
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     future::Future,
     pin::pin,
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use capstan_core::{
     assemble::{Assembler, Setup},
-    binlog::FileReader,
+    binlog::{FileReader, rows::RowsKind},
     capture::CapturedSet,
     deliver::{
-        Ack, BatchLimits, BatchState, BlockingSink, Delivery, Event, Feed, Holds, Position, Push, Seq, Sink,
-        SinkError, TxBegin,
+        Ack, BatchLimits, BatchState, BlockingSink, Copies, CopyState, Delivery, Event, Feed, Holds,
+        Position, Push, Seq, Sink, SinkError, SnapshotChunk, TableCopy, TxBegin,
     },
     gtid::GtidSet,
     halt::{Code, Halt},
@@ -39,6 +40,7 @@ pub struct Kit {
     stream_above: usize,
     limits: BatchLimits,
     abort: Option<usize>,
+    snapshot: bool,
     owner: u64,
     delivery: Delivery,
 }
@@ -61,6 +63,7 @@ impl Kit {
             stream_above: 8 << 20,
             limits: BatchLimits::default(),
             abort: None,
+            snapshot: false,
             owner: 1,
             delivery: Delivery::new(BatchLimits::default(), 0),
         };
@@ -87,6 +90,13 @@ impl Kit {
     #[must_use]
     pub const fn abort_once(mut self, n: usize) -> Self {
         self.abort = Some(n);
+        self
+    }
+
+    /// Transactions that are one row event of inserts come as chunks of an initial copy of their table.
+    #[must_use]
+    pub const fn snapshot(mut self) -> Self {
+        self.snapshot = true;
         self
     }
 
@@ -194,6 +204,9 @@ impl Kit {
     /// The file's events behind `position`.
     fn events(&self, position: &Position) -> Result<VecDeque<Event>, Halt> {
         let events = self.assemble(position)?;
+        if self.snapshot {
+            return Ok(copied(events, position));
+        }
         let Some(nth) = self.abort else { return Ok(events) };
         let (mut out, mut copy) = (VecDeque::new(), self.assemble(position)?.into_iter());
         let mut seen = 0;
@@ -250,6 +263,69 @@ fn fresh() -> Position {
     Position::new(GtidSet::new(), CapturedSet::everything().canonical())
 }
 
+/// The same events with chunks of a copy where inserts were.
+fn copied(events: VecDeque<Event>, position: &Position) -> VecDeque<Event> {
+    let mut copies = position.copies().clone();
+    let (mut out, mut held) = (VecDeque::new(), Vec::new());
+    for event in events {
+        let ends = matches!(event, Event::TxCommit(_) | Event::TxAbort { .. });
+        held.push(event);
+        if ends {
+            match chunk(&held, &mut copies) {
+                Some(chunk) => out.push_back(Event::SnapshotRows(Box::new(chunk))),
+                None => out.extend(held.drain(..)),
+            }
+            held.clear();
+        }
+    }
+    out.extend(held);
+    let mut ended = BTreeSet::new();
+    for event in out.iter_mut().rev() {
+        if let Event::SnapshotRows(chunk) = event
+            && ended.insert((chunk.table.schema().to_owned(), chunk.table.table().to_owned()))
+        {
+            chunk.last = true;
+            for copy in chunk.advance.copies.values_mut() {
+                *copy = copy.done();
+            }
+        }
+    }
+    out
+}
+
+/// The chunk that a transaction of inserts is.
+fn chunk(transaction: &[Event], copies: &mut Copies) -> Option<SnapshotChunk> {
+    let mut rows = None;
+    for event in transaction {
+        match event {
+            Event::Rows(event) if rows.is_none() && event.kind() == RowsKind::Insert => {
+                rows = Some(event.clone())
+            }
+            Event::TxBegin(_) | Event::Table(_) | Event::TxCommit(_) => {}
+            Event::Rows(_)
+            | Event::SchemaChange(_)
+            | Event::TxAbort { .. }
+            | Event::Claim { .. }
+            | Event::SnapshotRows(_)
+            | Event::Progress { .. } => return None,
+        }
+    }
+    let (Some(rows), Some(Event::TxCommit(commit))) = (rows, transaction.last()) else { return None };
+    let table = Arc::clone(rows.table());
+    let name = (table.schema().to_owned(), table.table().to_owned());
+    let copy = copies.entry(name.clone()).or_insert_with(TableCopy::waiting);
+    let (number, gtid) = (copy.chunks, commit.gtid?);
+    let gtid_set: GtidSet = std::iter::once(gtid).collect();
+    copy.state = CopyState::Copying;
+    copy.chunks += 1;
+    copy.rows += rows.changes();
+    copy.gtid_set = gtid_set.clone();
+    let mut advance = commit.passed.clone().unwrap_or_default();
+    advance.add(gtid, commit.original_commit);
+    advance.copies.insert(name, copy.clone());
+    Some(SnapshotChunk { seq: commit.seq, table, rows: Some(rows), number, gtid_set, last: false, advance })
+}
+
 /// The beginning of the transaction that `copy` stands before, up to its first row event, and an abort.
 fn broken_off(copy: &mut impl Iterator<Item = Event>) -> Vec<Event> {
     let mut out = Vec::new();
@@ -265,7 +341,11 @@ fn broken_off(copy: &mut impl Iterator<Item = Event>) -> Vec<Event> {
                 break;
             }
             Event::TxCommit(_) | Event::TxAbort { .. } => break,
-            Event::Claim { .. } | Event::Table(_) | Event::SchemaChange(_) | Event::Progress { .. } => {
+            Event::Claim { .. }
+            | Event::Table(_)
+            | Event::SchemaChange(_)
+            | Event::SnapshotRows(_)
+            | Event::Progress { .. } => {
                 out.push(event);
             }
         }
@@ -285,6 +365,10 @@ fn shifted(event: Event, by: u64) -> Event {
         }
         Event::TxAbort { seq, comes_again } => Event::TxAbort { seq: shift(seq), comes_again },
         Event::Progress { seq, advance } => Event::Progress { seq: shift(seq), advance },
+        Event::SnapshotRows(mut chunk) => {
+            chunk.seq = shift(chunk.seq);
+            Event::SnapshotRows(chunk)
+        }
         Event::Table(_) | Event::Rows(_) | Event::SchemaChange(_) => event,
     }
 }

@@ -375,7 +375,7 @@ impl Process {
                     self.ended(End::Stopped);
                     return Ok(());
                 }
-                Output::Idle { wake, read } => {
+                Output::Idle { wake, read, copy: _ } => {
                     self.wake = wake;
                     self.read = read;
                     return Ok(());
@@ -409,6 +409,7 @@ impl Process {
             | Event::Rows(_)
             | Event::SchemaChange(_)
             | Event::TxCommit(_)
+            | Event::SnapshotRows(_)
             | Event::Progress { .. } => {}
         }
         let (abort, waits) = (matches!(event, Event::TxAbort { .. }), self.sink_waits());

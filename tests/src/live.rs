@@ -136,6 +136,7 @@ impl Sink for Memory {
                     let gtid = change.gtid.map(|gtid| gtid.to_string()).unwrap_or_default();
                     seen.push(Seen { gtid, streamed: false, items: vec![schema_change(change)] });
                 }
+                Unit::SnapshotRows(rows) => rows.skip(),
                 Unit::Progress(_) => {}
             }
         }

@@ -112,6 +112,7 @@ impl Sink for LateSink {
                     }
                 }
                 Unit::SchemaChange(change) => entries.push(format!("{} schema_change", change.gtid.unwrap())),
+                Unit::SnapshotRows(rows) => rows.skip(),
                 Unit::Progress(_) => {}
             }
         }

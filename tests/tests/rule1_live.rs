@@ -189,6 +189,7 @@ impl Sink for Loud {
                     }
                 }
                 Unit::SchemaChange(change) => self.shown.add(format!("{change:?}")),
+                Unit::SnapshotRows(rows) => rows.skip(),
                 Unit::Progress(progress) => self.shown.add(format!("{progress:?}")),
             }
         }

@@ -261,6 +261,7 @@ impl<P: Probe> Assembler<P> {
             Event::TxAbort { seq, .. } => *seq = self.emitting.take().unwrap_or_default(),
             Event::Claim { .. }
             | Event::Progress { .. }
+            | Event::SnapshotRows(_)
             | Event::Table(_)
             | Event::Rows(_)
             | Event::SchemaChange(_) => {}

@@ -171,6 +171,7 @@ fn word(event: &Event) -> String {
         Event::SchemaChange(change) => format!("{:?}", change.kind),
         Event::TxCommit(commit) => format!("commit:{}", commit.gtid.map_or(0, |gtid| gtid.gno())),
         Event::TxAbort { comes_again, .. } => format!("abort {comes_again}"),
+        Event::SnapshotRows(chunk) => format!("chunk {}", chunk.number),
         Event::Progress { advance, .. } => format!("progress {}", advance.gtids.count()),
     }
 }

@@ -8,6 +8,7 @@ use core::{
 };
 
 use super::{
+    copy::SnapshotChunk,
     event::{Event, SchemaChange, Seq, TxBegin},
     position::{Expected, Position},
 };
@@ -271,7 +272,7 @@ impl BatchState {
                     let comes_again = *comes_again;
                     return Err(self.poisoned(Incomplete::Aborted { comes_again }));
                 }
-                Event::Claim { .. } | Event::TxBegin(_) | Event::Progress { .. } => {
+                Event::Claim { .. } | Event::TxBegin(_) | Event::SnapshotRows(_) | Event::Progress { .. } => {
                     return Err(self.poisoned(Incomplete::Unread));
                 }
             }
@@ -287,9 +288,19 @@ impl BatchState {
                 // The one item of a schema change unit has been seen; its commit follows.
                 while self.step_in_transaction()? != Step::End {}
             }
+            At::Rows if self.in_chunk() && !self.walk.has_next() => self.end_chunk(),
             At::Handed | At::Items | At::Rows => return Err(self.poisoned(Incomplete::Unread)),
         }
         Ok(self.next < self.events.len())
+    }
+
+    fn in_chunk(&self) -> bool {
+        matches!(self.events.get(self.next), Some(Event::SnapshotRows(_)))
+    }
+
+    const fn end_chunk(&mut self) {
+        self.next += 1;
+        self.at = At::Boundary;
     }
 
     fn schema_change_unit(&self) -> bool {
@@ -321,6 +332,8 @@ pub enum Unit<'a> {
     Transaction(Transaction<'a>),
     /// A schema change with its own GTID.
     SchemaChange(&'a SchemaChange),
+    /// A chunk of a table's initial copy.
+    SnapshotRows(SnapshotRows<'a>),
     /// Nothing but a position: see [`Ack::position`].
     Progress(Progress<'a>),
 }
@@ -390,6 +403,16 @@ impl Batch<'_> {
                         Err(Incomplete::Unread)
                     }
                 }
+            }
+            Some(Event::SnapshotRows(chunk)) => {
+                state.position.advance(&chunk.advance);
+                state.upto = state.upto.max(chunk.seq);
+                state.at = At::Rows;
+                state.walk = RowWalk::default();
+                if let Some(rows) = &chunk.rows {
+                    state.walk.start(rows);
+                }
+                Ok(Some(Unit::SnapshotRows(SnapshotRows { state })))
             }
             Some(Event::Progress { advance, seq }) => {
                 state.position.advance(advance);
@@ -583,6 +606,9 @@ impl Transaction<'_> {
 impl BatchState {
     /// Steps over the rest of the current row event.
     fn drop_rows(&mut self) {
+        if self.in_chunk() {
+            return self.end_chunk();
+        }
         self.at = At::Items;
         self.step();
     }
@@ -600,7 +626,9 @@ fn item(state: &mut BatchState, step: Step) -> Result<Option<Item<'_>>, Incomple
 }
 
 fn change(state: &mut BatchState) -> Result<Change<'_>, Incomplete> {
-    let Some(Event::Rows(rows)) = state.events.get(state.next) else { return Err(Incomplete::Unread) };
+    let Some(rows) = state.events.get(state.next).and_then(Event::rows) else {
+        return Err(Incomplete::Unread);
+    };
     match state.walk.next(rows) {
         Ok(Some(row)) => Ok(Change {
             op: Op::of(rows.kind()),
@@ -640,7 +668,9 @@ impl Rows<'_> {
     pub fn next(&mut self) -> Result<Option<Change<'_>>, Incomplete> {
         self.state.check()?;
         let more = match self.state.events.get(self.state.next) {
-            Some(Event::Rows(_)) if self.state.at == At::Rows => self.state.walk.has_next(),
+            Some(Event::Rows(_) | Event::SnapshotRows(_)) if self.state.at == At::Rows => {
+                self.state.walk.has_next()
+            }
             _ => false,
         };
         if more { change(self.state).map(Some) } else { Ok(None) }
@@ -652,10 +682,50 @@ impl Rows<'_> {
     }
 
     fn event(&self) -> Option<&RowsEvent> {
+        self.state.events.get(self.state.next).and_then(Event::rows)
+    }
+}
+
+/// A chunk of a table's initial copy: rows that are in the table beside those of other chunks, and the
+/// transactions they are exact for. All of it is there at once, so nothing in it waits.
+///
+/// Chunks of a table come in the order of its key, with the transactions of the stream between them. Those
+/// change only what earlier chunks, or the stream itself, have delivered of the table.
+#[derive(Debug)]
+pub struct SnapshotRows<'a> {
+    state: &'a mut BatchState,
+}
+
+impl<'a> SnapshotRows<'a> {
+    /// The chunk: its table version, number, GTID set and whether it is the table's last.
+    ///
+    /// With [`SnapshotChunk::number`] 0 the copy of the table begins: what the target has of it from before
+    /// is void. A table without rows gives one chunk without rows that is the last.
+    #[must_use]
+    pub fn chunk(&self) -> Option<&SnapshotChunk> {
         match self.state.events.get(self.state.next) {
-            Some(Event::Rows(rows)) => Some(rows),
+            Some(Event::SnapshotRows(chunk)) => Some(chunk),
             _ => None,
         }
+    }
+
+    /// Its next row, as an insert; `None` behind the last. All must be read, or [`SnapshotRows::skip`] said.
+    #[allow(clippy::should_implement_trait, reason = "it lends")]
+    pub fn next(&mut self) -> Result<Option<Change<'_>>, Incomplete> {
+        self.state.check()?;
+        let more = self.state.at == At::Rows && self.state.in_chunk() && self.state.walk.has_next();
+        if more { change(self.state).map(Some) } else { Ok(None) }
+    }
+
+    /// Its rows as those of one row event.
+    #[must_use]
+    pub const fn rows(self) -> Rows<'a> {
+        Rows { state: self.state }
+    }
+
+    /// Reads no further in this chunk, and says so.
+    pub fn skip(self) {
+        self.state.end_chunk();
     }
 }
 
@@ -670,6 +740,8 @@ pub enum BlockingUnit<'a> {
     Transaction(BlockingTransaction<'a>),
     /// A schema change with its own GTID.
     SchemaChange(&'a SchemaChange),
+    /// A chunk of a table's initial copy.
+    SnapshotRows(SnapshotRows<'a>),
     /// Nothing but a position.
     Progress(Progress<'a>),
 }
@@ -688,6 +760,7 @@ impl BlockingBatch<'_> {
         Ok(self.0.unit()?.map(|unit| match unit {
             Unit::Transaction(transaction) => BlockingUnit::Transaction(BlockingTransaction(transaction)),
             Unit::SchemaChange(change) => BlockingUnit::SchemaChange(change),
+            Unit::SnapshotRows(rows) => BlockingUnit::SnapshotRows(rows),
             Unit::Progress(progress) => BlockingUnit::Progress(progress),
         }))
     }

@@ -9,6 +9,7 @@ use super::{
     position::{Expected, Position},
 };
 use crate::{
+    binlog::rows::RowsEvent,
     halt::Code,
     probe::{Mark, Mutant, Probe, Quiet},
 };
@@ -377,6 +378,10 @@ impl<P: Probe> Delivery<P> {
             let end = match event {
                 Event::Claim { seq, .. } => Some((*seq, true)),
                 Event::Progress { seq, .. } => Some((*seq, false)),
+                Event::SnapshotRows(chunk) => {
+                    bytes = bytes.saturating_add(chunk.rows.as_ref().map_or(0, RowsEvent::retained));
+                    Some((chunk.seq, false))
+                }
                 Event::TxBegin(begin) => {
                     if begin.streamed {
                         if units > 0 {
@@ -454,6 +459,7 @@ fn next_position(state: &BatchState) -> Arc<Position> {
         match event {
             Event::Claim { position: claim, .. } => position = (**claim).clone(),
             Event::Progress { advance, .. } => position.advance(advance),
+            Event::SnapshotRows(chunk) => position.advance(&chunk.advance),
             Event::TxCommit(commit) => {
                 if let Some(passed) = &commit.passed {
                     position.advance(passed);

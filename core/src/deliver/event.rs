@@ -3,7 +3,10 @@
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::fmt;
 
-use super::position::{Advance, Position};
+use super::{
+    copy::SnapshotChunk,
+    position::{Advance, Position},
+};
 use crate::{
     binlog::rows::RowsEvent,
     gtid::Gtid,
@@ -17,7 +20,7 @@ use crate::{
 pub struct Seq(pub u64);
 
 /// One step of the delivered sequence. Its grammar:
-/// `(TxBegin (Table | Rows | SchemaChange)* (TxCommit | TxAbort) | Progress | Claim)*`.
+/// `(TxBegin (Table | Rows | SchemaChange)* (TxCommit | TxAbort) | SnapshotRows | Progress | Claim)*`.
 #[derive(Debug)]
 pub enum Event {
     /// A new owner takes the target over, at the chosen start; comes first and alone.
@@ -45,6 +48,8 @@ pub enum Event {
         /// number. `false`: it ended in `ROLLBACK`.
         comes_again: bool,
     },
+    /// A chunk of a table's initial copy, a unit of its own.
+    SnapshotRows(Box<SnapshotChunk>),
     /// Nothing to deliver, but transactions were passed.
     Progress {
         /// Its number.
@@ -55,12 +60,30 @@ pub enum Event {
 }
 
 impl Event {
+    /// The row event in it, of a transaction or a chunk.
+    pub(crate) fn rows(&self) -> Option<&RowsEvent> {
+        match self {
+            Self::Rows(rows) => Some(rows),
+            Self::SnapshotRows(chunk) => chunk.rows.as_ref(),
+            Self::Claim { .. }
+            | Self::TxBegin(_)
+            | Self::Table(_)
+            | Self::SchemaChange(_)
+            | Self::TxCommit(_)
+            | Self::TxAbort { .. }
+            | Self::Progress { .. } => None,
+        }
+    }
+
     /// What it takes of the memory that may be retained: the bytes it carries, and what surrounds them.
     /// Without the second part a sink that stands still would let small transactions pile up.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Rows(rows) => rows.retained().saturating_add(EVENT_WEIGHT),
             Self::SchemaChange(change) => change.statement.len().saturating_add(EVENT_WEIGHT),
+            Self::SnapshotRows(chunk) => {
+                chunk.rows.as_ref().map_or(0, RowsEvent::retained).saturating_add(UNIT_WEIGHT)
+            }
             Self::Claim { .. } | Self::TxBegin(_) | Self::Progress { .. } => UNIT_WEIGHT,
             Self::Table(_) => EVENT_WEIGHT,
             // Their memory is counted with the beginning.

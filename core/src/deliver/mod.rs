@@ -6,6 +6,7 @@
 //! change of its batch was handed over: a position that can be stored apart from its rows can be wrong.
 
 mod batch;
+mod copy;
 mod delivery;
 mod event;
 mod position;
@@ -15,8 +16,9 @@ mod tests;
 
 pub use batch::{
     Ack, Batch, BatchState, BlockingBatch, BlockingTransaction, BlockingUnit, Change, Feed, Incomplete, Item,
-    Op, Progress, Rows, Transaction, Unit,
+    Op, Progress, Rows, SnapshotRows, Transaction, Unit,
 };
+pub use copy::{CopiedTable, Copies, CopyState, KeyParts, SnapshotChunk, TableCopy};
 pub use delivery::{AckRefused, BatchLimits, Delivery, Holds, Push};
 pub use event::{Event, SchemaChange, Seq, TxBegin, TxCommit, XaState};
 pub use position::{Advance, Expected, LastTransaction, Mismatch, Position, PositionError, XaDigest};

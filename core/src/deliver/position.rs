@@ -10,13 +10,16 @@ use core::fmt::{self, Write as _};
 
 use sha2::{Digest as _, Sha256};
 
+use super::copy::{self, CopiedTable, Copies, TableCopy};
 use crate::{
     gtid::{Gtid, GtidSet, Tsid},
     time::SourceTime,
 };
 
-/// The newest format of a written position.
-const FORMAT: u64 = 1;
+/// The newest format of a written position: with an initial copy in it.
+const FORMAT: u64 = 2;
+/// What is written where there is none, so that earlier versions read it.
+const FORMAT_WITHOUT_COPY: u64 = 1;
 
 /// The newest processed transaction of one source UUID and tag, remembered so that a source whose history
 /// was reset and has grown again is recognised (case BL-37): the number is there again, but with
@@ -66,6 +69,8 @@ pub struct Advance {
     pub prepared: Vec<XaDigest>,
     /// XA transactions that are committed or rolled back now.
     pub resolved: Vec<XaDigest>,
+    /// How far the copies of these tables are now.
+    pub copies: Copies,
 }
 
 impl Advance {
@@ -90,7 +95,10 @@ impl Advance {
     /// Whether it adds nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.gtids.is_empty() && self.prepared.is_empty() && self.resolved.is_empty()
+        self.gtids.is_empty()
+            && self.prepared.is_empty()
+            && self.resolved.is_empty()
+            && self.copies.is_empty()
     }
 }
 
@@ -107,6 +115,7 @@ pub struct Position {
     last: BTreeMap<Tsid, LastTransaction>,
     captured: String,
     prepared: BTreeSet<XaDigest>,
+    copies: Arc<Copies>,
 }
 
 impl Position {
@@ -120,6 +129,7 @@ impl Position {
             last: BTreeMap::new(),
             captured: captured.into(),
             prepared: BTreeSet::new(),
+            copies: Arc::default(),
         }
     }
 
@@ -172,6 +182,19 @@ impl Position {
         &self.prepared
     }
 
+    /// How far the initial copy of each of its tables is; empty where nothing was ever to be copied.
+    #[must_use]
+    pub fn copies(&self) -> &Copies {
+        &self.copies
+    }
+
+    /// The same position with these tables to be copied, from their beginning.
+    pub fn with_copies(mut self, tables: impl IntoIterator<Item = CopiedTable>) -> Self {
+        let copies = Arc::make_mut(&mut self.copies);
+        copies.extend(tables.into_iter().map(|table| (table, TableCopy::waiting())));
+        self
+    }
+
     /// The same position for the next owner, who is known by `owner` (drawn at random).
     pub fn claimed(mut self, owner: u64) -> Self {
         self.epoch = self.epoch.saturating_add(1);
@@ -208,6 +231,10 @@ impl Position {
         for xid in &step.resolved {
             self.prepared.remove(xid);
         }
+        if !step.copies.is_empty() {
+            let copies = Arc::make_mut(&mut self.copies);
+            copies.extend(step.copies.iter().map(|(table, copy)| (table.clone(), copy.clone())));
+        }
     }
 
     /// Adds one transaction, in place.
@@ -226,10 +253,11 @@ impl Position {
 
     /// [`Position::encode`] into a buffer that is used again.
     pub fn write(&self, out: &mut String) {
+        let format = if self.copies.is_empty() { FORMAT_WITHOUT_COPY } else { FORMAT };
         // Writing to a String cannot fail.
         let _ = write!(
             out,
-            "{{\"format\":{FORMAT},\"epoch\":{},\"owner\":\"{:016x}\",\"gtid_set\":\"{}\",\"last\":[",
+            "{{\"format\":{format},\"epoch\":{},\"owner\":\"{:016x}\",\"gtid_set\":\"{}\",\"last\":[",
             self.epoch, self.owner, self.gtid_set
         );
         for (i, last) in self.last.values().enumerate() {
@@ -246,7 +274,12 @@ impl Position {
             }
             out.push('"');
         }
-        out.push_str("]}");
+        out.push(']');
+        if !self.copies.is_empty() {
+            out.push_str(",\"copies\":");
+            copy::write(&self.copies, out);
+        }
+        out.push('}');
     }
 
     /// Reads what [`Position::encode`] wrote.
@@ -266,6 +299,8 @@ impl Position {
             last: Vec<(String, u64)>,
             captured: String,
             prepared: Vec<String>,
+            #[serde(default)]
+            copies: Vec<copy::Written>,
         }
         let Format { format } = serde_json::from_str(text).map_err(|_| PositionError::Malformed)?;
         if format > FORMAT {
@@ -289,6 +324,7 @@ impl Position {
             last,
             captured: written.captured,
             prepared,
+            copies: Arc::new(copy::read(written.copies)?),
         })
     }
 }
@@ -400,6 +436,31 @@ mod tests {
     }
 
     #[test]
+    fn the_copy_is_written_with_the_position_and_only_where_there_is_one() {
+        assert!(position().encode().starts_with("{\"format\":1,"));
+        let name = |table: &str| ("a\"b".to_string(), table.to_string());
+        let mut position = position().with_copies([name("t"), name("u")]);
+        let copy = TableCopy {
+            state: super::copy::CopyState::Copying,
+            key: Some(super::copy::KeyParts([[0, 0xff, 7].into(), [].into()].into())),
+            upto: Some(super::copy::KeyParts([[9].into()].into())),
+            key_columns: 77,
+            gtid_set: position.gtid_set().clone(),
+            chunks: 3,
+            rows: 99,
+        };
+        position.advance(&Advance { copies: [(name("t"), copy.clone())].into(), ..Advance::default() });
+        let text = position.encode();
+        assert!(text.starts_with("{\"format\":2,"), "{text}");
+        let again = Position::decode(&text).unwrap();
+        assert_eq!((again.encode(), again.copies().get(&name("t"))), (text.clone(), Some(&copy)));
+        assert_eq!(again.copies().get(&name("u")), Some(&TableCopy::waiting()));
+        for (from, to) in [("copying", "copyng"), ("00ff07", "0ff07"), ("chunks", "chnks")] {
+            assert_eq!(Position::decode(&text.replace(from, to)), Err(PositionError::Malformed), "{to}");
+        }
+    }
+
+    #[test]
     fn an_xid_that_is_used_again_within_one_step_stays_prepared() {
         let xid = XaDigest::new(1, b"again", b"");
         let (mut step, mut position) = (Advance::default(), position());
@@ -416,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_newer_format_is_named_and_damage_is_not_a_position() {
-        assert_eq!(Position::decode("{\"format\":2,\"x\":1}"), Err(PositionError::Newer { format: 2 }));
+        assert_eq!(Position::decode("{\"format\":3,\"x\":1}"), Err(PositionError::Newer { format: 3 }));
         let text = position().encode();
         for cut in 0..text.len() {
             assert_eq!(Position::decode(&text[..cut]), Err(PositionError::Malformed), "cut at {cut}");

@@ -116,7 +116,7 @@ fn every_change_comes_once_in_order_and_the_position_grows_with_it() {
                     assert!(change.statement.starts_with("CREATE TABLE"));
                     seen.push("ddl");
                 }
-                Unit::Progress(_) => panic!("nothing was passed"),
+                Unit::Progress(_) | Unit::SnapshotRows(_) => panic!("nothing was passed or copied"),
             }
         }
         let ack = batch.finish().unwrap();

@@ -19,7 +19,9 @@ mod stream;
 use alloc::{boxed::Box, collections::VecDeque};
 use core::{fmt, time::Duration};
 
-pub use seam::{ApiMisuse, DialEpoch, Input, Link, LoadReason, Loaded, LostReason, Output, Read, WakeReason};
+pub use seam::{
+    ApiMisuse, CopyLink, DialEpoch, Input, Link, LoadReason, Loaded, LostReason, Output, Read, WakeReason,
+};
 
 use self::{entropy::Entropy, gates::Findings, phase::Phase};
 use crate::{
@@ -257,6 +259,10 @@ impl<P: Probe> Replica<P> {
             Input::Secured(Link::Stream, epoch) => self.on_secured(epoch)?,
             Input::Bytes(Link::Stream, epoch, bytes) => self.on_bytes(epoch, bytes),
             Input::Lost(Link::Stream, epoch, reason) => self.on_lost(epoch, reason),
+            Input::Connected(Link::Copy(_), _) | Input::Secured(Link::Copy(_), _) => {
+                return Err(ApiMisuse::UnaskedAnswer);
+            }
+            Input::Bytes(Link::Copy(_), ..) | Input::Lost(Link::Copy(_), ..) => {}
             Input::Durable { upto } => self.on_durable(upto),
             Input::Released { bytes } => self.on_released(bytes),
             Input::SinkFailed(failure) => self.on_sink_failed(&failure),
@@ -357,7 +363,7 @@ impl<P: Probe> Replica<P> {
         self.read_paused = paused;
         let wake = self.next_wake();
         self.wake = wake.map(|(at, _)| at);
-        Output::Idle { wake, read }
+        Output::Idle { wake, read, copy: Read::Paused }
     }
 
     fn credit(&self) -> Read {
@@ -840,6 +846,7 @@ impl<P: Probe> Replica<P> {
             |seq| UnitOut { seq, bytes: 0, fixed: weight, streamed: false, open: false, aborted: false };
         match &event {
             Event::Claim { seq, .. } | Event::Progress { seq, .. } => self.units.push_back(unit(*seq)),
+            Event::SnapshotRows(chunk) => self.units.push_back(unit(chunk.seq)),
             Event::TxBegin(begin) => {
                 self.units.push_back(UnitOut { streamed: begin.streamed, open: true, ..unit(begin.seq) });
             }

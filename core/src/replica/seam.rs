@@ -11,14 +11,26 @@ use crate::{
     time::Now,
 };
 
-/// Which connection. The stream is the only one until the initial copy opens others.
+/// Which connection. Only the initial copy has others than the stream. All of them go to the same
+/// address, under the same policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Link {
     /// The replication stream.
     Stream,
+    /// One of the initial copy.
+    Copy(CopyLink),
 }
 
-/// Names one dial. A late answer to an older dial is recognised by it and ignored.
+/// A connection of the initial copy. Each has dials and epochs of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CopyLink {
+    /// Holds the short table lock of a cut, reads what the cut is exact for, and then watches the view.
+    Lock,
+    /// Holds a consistent view and reads chunks from it; before that it watches the lock.
+    View(u8),
+}
+
+/// Names one dial of a link. A late answer to an older dial is recognised by it and ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DialEpoch(pub u32);
 
@@ -163,8 +175,10 @@ pub enum Output {
     Idle {
         /// When to tick, and why.
         wake: Option<(Now, WakeReason)>,
-        /// What may be read.
+        /// What may be read of the stream.
         read: Read,
+        /// What may be read of each link of the initial copy.
+        copy: Read,
     },
 }
 
@@ -201,7 +215,7 @@ impl fmt::Debug for Output {
             Self::Event(event) => write!(f, "Event({event:?})"),
             Self::Halt(halt) => write!(f, "{halt:?}"),
             Self::Stopped => f.write_str("Stopped"),
-            Self::Idle { wake, read } => write!(f, "Idle({wake:?}, {read:?})"),
+            Self::Idle { wake, read, copy: _ } => write!(f, "Idle({wake:?}, {read:?})"),
         }
     }
 }

@@ -10,7 +10,7 @@ use capstan::{
     Ack, BlockingBatch, BlockingSink, BlockingTransaction, BlockingUnit, Change, Item, Op, Position,
     SchemaChange, SinkError, SinkResultExt as _, TableVersion,
     core::{
-        binlog::rows::Row,
+        binlog::rows::{Row, RowsEvent},
         text::{TextOptions, write_time},
         value::ValueError,
     },
@@ -165,6 +165,21 @@ impl BlockingSink for People {
                     self.out.push_str(&head);
                     self.out.push('\n');
                     self.schema_change(change);
+                }
+                BlockingUnit::SnapshotRows(rows) => {
+                    if let Some(chunk) = rows.chunk() {
+                        let (schema, table) = (chunk.table.schema(), chunk.table.table());
+                        let count = chunk.rows.as_ref().map_or(0, RowsEvent::changes);
+                        let last = if chunk.last { ", the last" } else { "" };
+                        let head = format!(
+                            "── copy of {schema}.{table}, chunk {}{last}: {count} rows",
+                            chunk.number
+                        );
+                        let head = self.paint("2", &head);
+                        self.out.push_str(&head);
+                        self.out.push('\n');
+                    }
+                    rows.skip();
                 }
                 BlockingUnit::Progress(_) => {}
             }

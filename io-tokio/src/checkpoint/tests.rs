@@ -59,7 +59,7 @@ fn what_is_no_position_is_refused_before_anything_is_dialled() {
         ("", Code::PositionReadFailed),
         ("x", Code::PositionReadFailed),
         (&whole[..whole.len() / 2], Code::PositionReadFailed),
-        ("{\"format\":2}", Code::PositionFormatNewer),
+        ("{\"format\":3}", Code::PositionFormatNewer),
     ] {
         let path = folder.path().join("p");
         std::fs::write(&path, content).unwrap();

@@ -215,6 +215,11 @@ impl<'n, N: Net> Driver<'n, N> {
                 Output::Secure(replica::Link::Stream, epoch) => self.link.secure(epoch),
                 Output::Transmit(replica::Link::Stream, epoch, bytes) => self.link.transmit(epoch, bytes),
                 Output::Close(replica::Link::Stream, epoch) => self.link.close(epoch),
+                // Nothing asks for a copy yet, so nothing of it is dialled.
+                Output::Connect(replica::Link::Copy(_), _)
+                | Output::Secure(replica::Link::Copy(_), _)
+                | Output::Transmit(replica::Link::Copy(_), ..)
+                | Output::Close(replica::Link::Copy(_), _) => {}
                 Output::Event(event) => {
                     self.watch.event(&event);
                     if let Push::Feed(event) = self.delivery.push(event)
@@ -225,7 +230,7 @@ impl<'n, N: Net> Driver<'n, N> {
                 }
                 Output::Halt(halt) => self.end = Some(End::Halted(halt)),
                 Output::Stopped => self.end = Some(End::Stopped),
-                Output::Idle { wake, read } => {
+                Output::Idle { wake, read, copy: _ } => {
                     self.wake = wake.map(|(at, _)| at);
                     self.read = read;
                     break;

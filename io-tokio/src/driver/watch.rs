@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use capstan_core::{
+    binlog::rows::RowsEvent,
     deliver::{Delivery, Event, Position, Seq},
     halt::{Code, Halt},
     replica::Replica,
@@ -70,6 +71,10 @@ impl Watch {
             }
             Event::Claim { seq, .. } | Event::Progress { seq, .. } => {
                 self.units.push_back(Tally { seq: *seq, ..Tally::default() });
+            }
+            Event::SnapshotRows(chunk) => {
+                let rows = chunk.rows.as_ref().map_or(0, RowsEvent::changes);
+                self.units.push_back(Tally { seq: chunk.seq, rows, ..Tally::default() });
             }
             Event::Rows(rows) => {
                 if let Some(unit) = self.units.back_mut() {

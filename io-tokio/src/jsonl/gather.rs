@@ -8,9 +8,12 @@ use std::{
 };
 
 use capstan_core::{
-    deliver::{BlockingBatch, BlockingTransaction, BlockingUnit, Item, Position, SchemaChange, SinkError},
+    deliver::{
+        BlockingBatch, BlockingTransaction, BlockingUnit, Item, Position, SchemaChange, SinkError,
+        SnapshotRows,
+    },
     gtid::GtidSet,
-    text::{SchemaChangeText, TransactionLine, write_progress, write_schema_change},
+    text::{SchemaChangeText, SnapshotLine, TransactionLine, write_progress, write_schema_change},
 };
 
 use super::JsonOptions;
@@ -59,6 +62,7 @@ impl Gather {
                     let gtid = change.gtid.as_ref();
                     write_schema_change(&mut self.text, gtid, change.committed_at, &text_of(change));
                 }
+                BlockingUnit::SnapshotRows(rows) => self.snapshot_rows(rows)?,
                 // Told now, at whatever cadence it comes: nothing else tells of it.
                 BlockingUnit::Progress(_) => self.progress.at = None,
             }
@@ -85,6 +89,21 @@ impl Gather {
             self.settle()?;
         }
         line.end(&mut self.text);
+        Ok(())
+    }
+
+    fn snapshot_rows(&mut self, mut rows: SnapshotRows<'_>) -> Result<(), SinkError> {
+        let Some(chunk) = rows.chunk() else { return Ok(()) };
+        let mut line =
+            SnapshotLine::begin(&mut self.text, &chunk.table, chunk.number, &chunk.gtid_set, chunk.last);
+        while let Some(change) = rows.next()? {
+            let (table, Some(after)) = (change.table, change.after) else { continue };
+            line.row(&mut self.text, after.values(), self.options.text)
+                .map_err(|why| SinkError::from(why).of_table(table.schema(), table.table()))?;
+            self.settle()?;
+        }
+        line.end(&mut self.text);
+        crate::fault::fault_point!("snapshot_rows");
         Ok(())
     }
 

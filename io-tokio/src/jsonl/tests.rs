@@ -40,6 +40,11 @@ fn words(text: &str) -> String {
                 .map(|change| &change["op"].as_str().unwrap()[..1])
                 .collect(),
             "schema_change" => "ddl".to_owned(),
+            "snapshot_rows" => {
+                assert_eq!(line["table"], "t");
+                let last = if line["last"].as_bool().unwrap() { "!" } else { "" };
+                format!("{}x{}{last}", line["chunk"], line["rows"].as_array().unwrap().len())
+            }
             "progress" => match line["gtid_set"].as_str().unwrap() {
                 "" => "progress".to_owned(),
                 set => format!("..{}", set.rsplit(['-', ':']).next().unwrap()),
@@ -52,6 +57,14 @@ fn words(text: &str) -> String {
 
 /// What the statements of BL-53.sql do.
 const WHOLE: &str = "progress ddl ii u iu du i u ..246";
+
+#[test]
+fn a_chunk_of_a_copy_is_a_line() {
+    let out = Pipe::default();
+    let mut sink = JsonLines::new(out.clone(), options());
+    kit().snapshot().run_blocking(&mut sink).unwrap();
+    assert_eq!(words(&out.text()).replace(" ..246", ""), "progress ddl 0x2 u iu du 1x1! u");
+}
 
 #[derive(Clone, Default)]
 struct Pipe(Arc<Mutex<Vec<u8>>>, Option<usize>);
@@ -236,7 +249,7 @@ fn files_that_are_not_ours_are_refused_and_left_as_they_were() {
         ("{\"kind\":\"jsonl\",\"format\":1,\"length\":6}\nx", Code::PositionReadFailed),
         ("{\"kind\":\"jsonl\",\"format\":1,\"length\":7}\n", Code::PositionReadFailed),
         ("{\"kind\":\"jsonl\",\"format\":2,\"length\":6}\n", Code::PositionFormatNewer),
-        ("{\"kind\":\"jsonl\",\"format\":1,\"length\":6}\n{\"format\":2}\n", Code::PositionFormatNewer),
+        ("{\"kind\":\"jsonl\",\"format\":1,\"length\":6}\n{\"format\":3}\n", Code::PositionFormatNewer),
         ("{\"kind\":\"mirror\",\"format\":1,\"length\":6}\n", Code::TargetOfAnotherSource),
     ] {
         std::fs::write(path("theirs.position"), record).unwrap();

@@ -6,7 +6,7 @@ use capstan_core::{
     binlog::rows::Row,
     deliver::{
         Ack, BlockingBatch, BlockingSink, BlockingTransaction, BlockingUnit, Expected, Item, Position,
-        SchemaChange, SinkError,
+        SchemaChange, SinkError, SnapshotRows,
     },
     gtid::Gtid,
     halt::Halt,
@@ -60,7 +60,8 @@ pub struct LedgerOptions {
 /// | `capstan_decisions` | positions moved by hand: when, what, why |
 /// | `capstan_meta` | the kind of this target |
 ///
-/// `op` is `insert`, `update`, `delete`, or `schema_change`; images are JSON text as in JSON lines. For a
+/// `op` is `insert`, `update`, `delete`, `schema_change`, or `snapshot` for a row of the initial copy, with the
+/// GTID set that its chunk is exact for in the place of a GTID; images are JSON text as in JSON lines. For a
 /// schema change `schema` and `table` name the first table it touches, if it names any, and `after` holds
 /// what the line of a `schema_change` holds.
 ///
@@ -140,6 +141,7 @@ impl BlockingSink for Ledger {
                         writer.line.head(change.gtid.as_ref(), change.committed_at);
                         writer.schema_change(change)?;
                     }
+                    BlockingUnit::SnapshotRows(rows) => writer.snapshot_rows(rows)?,
                     BlockingUnit::Progress(_) => {}
                 }
             }
@@ -205,6 +207,23 @@ impl Writer<'_, '_> {
                 fault_point!("streamed_change");
             }
         }
+        Ok(())
+    }
+
+    /// One line per row of a chunk; its GTID set stands where a transaction's GTID does.
+    fn snapshot_rows(&mut self, mut rows: SnapshotRows<'_>) -> Result<(), SinkError> {
+        self.line.gtid = rows.chunk().map(|chunk| chunk.gtid_set.to_string());
+        self.line.committed_at = None;
+        while let Some(change) = rows.next()? {
+            let table = change.table;
+            let after = image(&mut self.line.after, change.after, self.text)?;
+            let names = (Some(table.schema()), Some(table.table()));
+            let (gtid, nothing) = (&self.line.gtid, None::<&str>);
+            self.insert
+                .execute((gtid, nothing, "snapshot", names.0, names.1, nothing, after))
+                .map_err(|error| failed(Step::Write, error))?;
+        }
+        fault_point!("snapshot_rows");
         Ok(())
     }
 

@@ -76,6 +76,23 @@ fn a_file_becomes_a_row_for_each_change_however_it_is_cut() {
 }
 
 #[test]
+fn a_row_of_the_copy_is_a_row_with_the_set_it_is_exact_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("l.db");
+    let position = kit().snapshot().run_blocking(&mut open(&path)).unwrap().unwrap();
+    assert_eq!(position.gtid_set().count(), 7);
+    let (copied, others): (Vec<_>, Vec<_>) =
+        changes(&path).into_iter().partition(|row| row.starts_with("snapshot"));
+    let inserted = |row: &String| row.replacen("snapshot", "insert", 1);
+    assert_eq!(copied.iter().map(inserted).collect::<Vec<_>>(), [CHANGES[0], CHANGES[1], CHANGES[7]]);
+    assert_eq!(others.len(), 6);
+    let connection = Connection::open(&path).unwrap();
+    let set =
+        "SELECT count(*) FROM capstan_ledger WHERE op = 'snapshot' AND gtid IS NOT NULL AND before IS NULL";
+    assert_eq!(connection.query_row(set, [], |row| row.get::<_, u32>(0)).unwrap(), 3);
+}
+
+#[test]
 fn a_schema_change_is_a_row_too_with_its_line_behind_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("l.db");
@@ -186,7 +203,7 @@ fn targets_that_are_not_ours_are_refused_and_left_as_they_were() {
     database("newer", "UPDATE capstan_meta SET value = '2' WHERE key = 'format'");
     assert_eq!(refused("newer").0, Code::PositionFormatNewer);
     drop(open(&path("position")));
-    database("position", "INSERT INTO capstan_position VALUES (1, '{\"format\":2}')");
+    database("position", "INSERT INTO capstan_position VALUES (1, '{\"format\":3}')");
     assert_eq!(refused("position").0, Code::PositionFormatNewer);
     database("position", "UPDATE capstan_position SET position = 'x'");
     assert_eq!(refused("position").0, Code::PositionReadFailed);

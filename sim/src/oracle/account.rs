@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use capstan_core::{
+    binlog::rows::RowsEvent,
     config::Limits,
     deliver::{Event, Seq},
 };
@@ -45,6 +46,16 @@ impl Account {
                         let bytes = unit.rows;
                         return Err(Failure::new("bounds", format!("{bytes} bytes were kept in one piece")));
                     }
+                }
+                self.within(limits)?;
+            }
+            Event::SnapshotRows(chunk) => {
+                self.begin(chunk.seq, false);
+                let bytes = chunk.rows.as_ref().map_or(0, RowsEvent::retained);
+                self.largest = self.largest.max(bytes);
+                self.rows += bytes;
+                if let Some(unit) = self.units.back_mut() {
+                    unit.rows += bytes;
                 }
                 self.within(limits)?;
             }

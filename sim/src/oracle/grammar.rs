@@ -1,4 +1,4 @@
-//! `(TxBegin (Table | Rows | SchemaChange)* (TxCommit | TxAbort) | Progress | Claim)*`, numbers dense.
+//! `(TxBegin (Table | Rows | SchemaChange)* (TxCommit | TxAbort) | SnapshotRows | Progress | Claim)*`, numbers dense.
 
 use capstan_core::deliver::{Event, Seq};
 
@@ -25,6 +25,12 @@ impl Grammar {
                     return wrong("a unit inside a transaction");
                 }
                 self.number(*seq)
+            }
+            Event::SnapshotRows(chunk) => {
+                if self.open.is_some() {
+                    return wrong("a chunk inside a transaction");
+                }
+                self.number(chunk.seq)
             }
             Event::TxBegin(begin) => {
                 if self.open.is_some() {

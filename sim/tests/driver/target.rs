@@ -275,6 +275,7 @@ impl<N: Net> Memory<N> {
                     hash_schema_change(&mut hash, change);
                     units.push(Applied { gtid: change.gtid, hash: hash.0, changes: 0 });
                 }
+                Unit::SnapshotRows(rows) => rows.skip(),
                 Unit::Progress(_) => {}
             }
         }
@@ -387,6 +388,7 @@ impl Blocking {
                     hash_schema_change(&mut hash, change);
                     units.push(Applied { gtid: change.gtid, hash: hash.0, changes: 0 });
                 }
+                BlockingUnit::SnapshotRows(rows) => rows.skip(),
                 BlockingUnit::Progress(_) => {}
             }
         }

@@ -54,7 +54,11 @@ impl Lines {
                 }
             }
             Event::TxAbort { .. } => self.line = None,
-            Event::TxBegin(_) | Event::Table(_) | Event::Claim { .. } | Event::Progress { .. } => {}
+            Event::TxBegin(_)
+            | Event::Table(_)
+            | Event::Claim { .. }
+            | Event::SnapshotRows(_)
+            | Event::Progress { .. } => {}
         }
         Ok(())
     }

@@ -131,6 +131,7 @@ impl Printer {
             | Event::SchemaChange(_)
             | Event::Table(_)
             | Event::Claim { .. }
+            | Event::SnapshotRows(_)
             | Event::Progress { .. } => {}
         }
         Ok(())

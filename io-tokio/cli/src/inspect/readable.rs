@@ -58,7 +58,11 @@ impl Readable {
                 out.push_str(&self.paint("2", &end));
                 out.push('\n');
             }
-            Event::TxAbort { .. } | Event::Table(_) | Event::Claim { .. } | Event::Progress { .. } => {}
+            Event::TxAbort { .. }
+            | Event::Table(_)
+            | Event::Claim { .. }
+            | Event::SnapshotRows(_)
+            | Event::Progress { .. } => {}
         }
         Ok(())
     }

@@ -101,6 +101,7 @@ impl Summary {
             | Event::SchemaChange(_)
             | Event::TxAbort { .. }
             | Event::Claim { .. }
+            | Event::SnapshotRows(_)
             | Event::Progress { .. } => {}
         }
     }

@@ -74,6 +74,18 @@ fn refused(change: &SchemaChange, code: Code) -> SinkError {
     }
 }
 
+/// The initial copy of a table begins: what is here of it is from before.
+pub(super) fn begin_copy(
+    connection: &Connection,
+    catalogue: &mut Catalogue,
+    version: &TableVersion,
+) -> Result<(), SinkError> {
+    if let Some(entry) = catalogue.get(version.schema(), version.table()).cloned() {
+        remove(connection, catalogue, &entry)?;
+    }
+    see(connection, catalogue, version, true).map(|_| ())
+}
+
 /// A table of the source whose map has come: its entry, with the table here as the map has it.
 pub(super) fn see(
     connection: &Connection,

@@ -13,7 +13,7 @@ use std::{collections::HashMap, fmt, path::Path, sync::Arc};
 use capstan_core::{
     deliver::{
         Ack, BlockingBatch, BlockingSink, BlockingTransaction, BlockingUnit, Change, Expected, Item,
-        Position, SchemaChange, SinkError,
+        Position, SchemaChange, SinkError, SnapshotRows,
     },
     halt::Halt,
     value::TableVersion,
@@ -141,6 +141,7 @@ impl Mirror {
                 match unit {
                     BlockingUnit::Transaction(transaction) => writer.transaction(transaction)?,
                     BlockingUnit::SchemaChange(change) => writer.schema_change(change)?,
+                    BlockingUnit::SnapshotRows(rows) => writer.snapshot_rows(rows)?,
                     BlockingUnit::Progress(_) => {}
                 }
             }
@@ -204,6 +205,26 @@ impl Writer<'_, '_> {
                 fault_point!("streamed_change");
             }
         }
+        Ok(())
+    }
+
+    /// A row of the copy is inserted like any other: the table has no other row with its key, or the two
+    /// sides disagree.
+    fn snapshot_rows(&mut self, mut rows: SnapshotRows<'_>) -> Result<(), SinkError> {
+        if let Some(chunk) = rows.chunk() {
+            if chunk.number == 0 {
+                self.tables.clear();
+                self.plans.clear();
+                change::begin_copy(self.connection, self.catalogue, &chunk.table)?;
+            }
+            // A table without rows is made, too.
+            let version = Arc::clone(&chunk.table);
+            self.plan(Arc::as_ptr(&version).addr(), &version)?;
+        }
+        while let Some(change) = rows.next()? {
+            self.change(&change)?;
+        }
+        fault_point!("snapshot_rows");
         Ok(())
     }
 

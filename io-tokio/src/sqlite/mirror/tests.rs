@@ -84,6 +84,7 @@ fn upserts_replace_and_moving_keys_come_out_the_same_however_they_are_cut() {
         ("streamed", kit().stream_above(0)),
         ("one broken off", kit().abort_once(3)),
         ("the first broken off", kit().stream_above(0).abort_once(1)),
+        ("copied", kit().snapshot()),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.db");
@@ -93,6 +94,43 @@ fn upserts_replace_and_moving_keys_come_out_the_same_however_they_are_cut() {
         kit.run_blocking(&mut open(&path)).unwrap();
         assert_eq!(shown(&path), AFTER_UPSERTS, "{name}");
     }
+}
+
+/// Red when chunk 0 leaves what was there, and when another chunk takes rows for replaced.
+#[test]
+fn the_first_chunk_of_a_copy_voids_what_was_there_and_a_later_one_finds_no_row_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.db");
+    let mut kit = Kit::from_binlog(UPSERTS).unwrap().snapshot();
+    let mut mirror = open(&path);
+    kit.start(None).unwrap();
+    let mut chunks = 0;
+    while let Some(mut state) = kit.next_batch() {
+        let mut number = None;
+        if let Some(BlockingUnit::SnapshotRows(rows)) = state.blocking().next().unwrap() {
+            number = rows.chunk().map(|chunk| chunk.number);
+        }
+        kit.failed(state, mirror.position().unwrap().as_ref());
+        let mut state = kit.again().unwrap();
+        if let Some(number) = number {
+            let other = Connection::open(&path).unwrap();
+            // Until its first row came, the table here has no key.
+            let stray = match number {
+                0 => "(id, u, v, capstan_hash) VALUES (1, 99, 99, 0)",
+                _ => "(id, u, v) VALUES (5, 99, 99)",
+            };
+            other.execute(&format!("INSERT INTO \"c04.t\" {stray}"), []).unwrap();
+            chunks += 1;
+        }
+        match mirror.apply(state.blocking()) {
+            Ok(ack) => kit.accept(state, ack).unwrap(),
+            Err(error) => {
+                assert_eq!((error.code(), number), (Code::MirrorDiverged, Some(1)));
+                return assert_eq!(chunks, 2);
+            }
+        }
+    }
+    panic!("the key was there");
 }
 
 #[test]
