@@ -8,7 +8,10 @@ use super::{Bigint, TextOptions};
 use crate::binlog::rows::Row;
 use crate::time::SourceTime;
 use crate::value::json::{escape, number, temporal};
-use crate::value::{Column, ColumnType, Enum, NotText, Set, Text, Value, ValueError, ValueFault};
+use crate::value::{
+    Column, ColumnType, DateTime, Decimal, Enum, NotText, Set, TableVersion, Text, Value, ValueError,
+    ValueFault, Visit,
+};
 
 /// Appends a moment of the source as `YYYY-MM-DDThh:mm:ss.ffffffZ` (RFC 3339), without quotes.
 pub fn write_time(out: &mut String, at: SourceTime) {
@@ -61,19 +64,92 @@ fn image<'a>(
 /// As [`write_image`], of a row; `out` is not cut back after an error.
 pub(super) fn write_row(out: &mut String, row: Row<'_>, options: TextOptions) -> Result<(), ValueError> {
     out.push('{');
-    let mut first = true;
-    row.try_each(|index, column, value| {
+    let table = row.table();
+    row.visit(&mut RowText { out, table, options, first: true })?;
+    out.push('}');
+    Ok(())
+}
+
+/// The columns of a row as the members of an object.
+struct RowText<'o, 'a> {
+    out: &'o mut String,
+    table: &'a TableVersion,
+    options: TextOptions,
+    first: bool,
+}
+
+impl RowText<'_, '_> {
+    /// The column's name and what stands around it.
+    #[inline]
+    fn key(&mut self, column: usize) {
+        // With its comma in front, which the first column goes without.
+        let key = self.table.json_key(column);
+        let key = if core::mem::take(&mut self.first) { key.get(1..).unwrap_or_default() } else { key };
+        self.out.push_str(key);
+    }
+
+    fn other(&mut self, column: usize, value: Value<'_>) -> Result<(), ValueFault> {
+        let of = self.table.columns().get(column).ok_or(ValueFault::NoSuchColumn)?;
+        write(self.out, of, value, self.options)
+    }
+}
+
+impl<'a> Visit<'a> for RowText<'_, '_> {
+    fn value(&mut self, column: usize, value: Value<'a>) -> Result<(), ValueFault> {
         if matches!(value, Value::Absent) {
             return Ok(());
         }
-        if !core::mem::take(&mut first) {
-            out.push(',');
+        self.key(column);
+        self.other(column, value)
+    }
+
+    #[inline]
+    fn null(&mut self, column: usize) -> Result<(), ValueFault> {
+        self.key(column);
+        self.out.push_str("null");
+        Ok(())
+    }
+
+    #[inline]
+    fn int(&mut self, column: usize, value: i64) -> Result<(), ValueFault> {
+        self.key(column);
+        match self.options.bigint {
+            Bigint::Number => number::integer(self.out, value),
+            Bigint::String => self.other(column, Value::Int(value))?,
         }
-        out.push_str(row.table().json_key(index));
-        write(out, column, value, options).map_err(|reason| ValueError { column: index, reason })
-    })?;
-    out.push('}');
-    Ok(())
+        Ok(())
+    }
+
+    #[inline]
+    fn uint(&mut self, column: usize, value: u64) -> Result<(), ValueFault> {
+        self.key(column);
+        match self.options.bigint {
+            Bigint::Number => number::unsigned(self.out, value),
+            Bigint::String => self.other(column, Value::UInt(value))?,
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn decimal(&mut self, column: usize, value: Decimal<'a>) -> Result<(), ValueFault> {
+        self.key(column);
+        quoted(self.out, |out| out.push_str(value.text().as_str()));
+        Ok(())
+    }
+
+    #[inline]
+    fn date_time(&mut self, column: usize, value: DateTime) -> Result<(), ValueFault> {
+        self.key(column);
+        quoted(self.out, |out| temporal::date_time(out, value));
+        Ok(())
+    }
+
+    #[inline]
+    fn text(&mut self, column: usize, value: Text<'a>) -> Result<(), ValueFault> {
+        self.key(column);
+        string(self.out, value.to_str(), value.as_bytes());
+        Ok(())
+    }
 }
 
 /// Appends one value as JSON; nothing for one that is absent.

@@ -19,6 +19,9 @@ const SCALE_MAX: u8 = 30;
 pub struct Decimal<'a> {
     bytes: &'a [u8],
     shape: Shape,
+    /// All digits as one number, low and high half, where there are at most 38: to see that they are digits
+    /// is most of the way to it.
+    digits: [u64; 2],
 }
 
 /// Whether a column can be declared so: precision 1 to 65, scale 0 to 30 and not above the precision.
@@ -48,9 +51,15 @@ impl<'a> Decimal<'a> {
     /// A value of a column: its type is a valid one, and `bytes` has the length of it.
     #[inline]
     pub(crate) fn of_column(bytes: &'a [u8], shape: Shape) -> Option<Self> {
-        let value = Self { bytes, shape };
-        let mut valid = true;
-        value.groups(|group, digits| valid &= group < power(digits));
+        let mut value = Self { bytes, shape, digits: [0; 2] };
+        let (mut valid, mut all) = (true, 0u128);
+        value.groups(|group, digits| {
+            let power = power(digits);
+            valid &= group < power;
+            // Of more than 38 digits this is no number, and none is given.
+            all = all.wrapping_mul(u128::from(power)).wrapping_add(u128::from(group));
+        });
+        value.digits = [all as u64, (all >> 64) as u64];
         valid.then_some(value)
     }
 
@@ -94,12 +103,9 @@ impl<'a> Decimal<'a> {
         if self.shape.precision() > 38 {
             return None;
         }
-        let mut all = 0u128;
+        let [low, high] = self.digits;
         // 38 nines are below 2^127.
-        self.groups(|group, digits| {
-            all = all.wrapping_mul(u128::from(power(digits))).wrapping_add(u128::from(group));
-        });
-        let all = all.cast_signed();
+        let all = (u128::from(high) << 64 | u128::from(low)).cast_signed();
         Some(if self.has_minus_bit() { all.wrapping_neg() } else { all })
     }
 

@@ -2,37 +2,47 @@
 
 use super::plan::{Kind, Step};
 use super::table::{Column, ColumnType, Labels};
+use super::visit::{Keep, Visit};
 use super::{
     Binary, Bit, Date, DateTime, Decimal, Enum, Geometry, Json, Set, Text, Time, Timestamp, Value,
     ValueFault, Vector,
 };
 
-/// The value of `bytes` in a column with this plan. `bytes` excludes the length in front.
+/// The value of `bytes` in the column at `at`, whose plan is `step`. `bytes` excludes the length in front.
 ///
 /// # Errors
 /// What the server cannot have stored.
 #[inline]
-pub(crate) fn decode<'a>(step: Step, column: &'a Column, bytes: &'a [u8]) -> Result<Value<'a>, ValueFault> {
-    if step.prefix != 0 {
-        return counted(step.kind, bytes);
-    }
-    let mut rest = bytes;
-    let value = fixed(step, column, &mut rest)?;
-    if rest.is_empty() { Ok(value) } else { Err(ValueFault::Length) }
+pub(crate) fn decode<'a>(
+    step: Step,
+    at: usize,
+    columns: &'a [Column],
+    bytes: &'a [u8],
+) -> Result<Value<'a>, ValueFault> {
+    let (mut rest, mut kept) = (bytes, Keep(Value::Absent));
+    visit(step, at, columns, &mut rest, |rest| Ok(core::mem::take(rest)), &mut kept)?;
+    if rest.is_empty() { Ok(kept.0) } else { Err(ValueFault::Length) }
 }
 
-/// The value of the next column, its length in front of it if it has one; what is behind it is left.
+/// Hands the next column's value to `to`, its length in front of it if it has one; what is behind it is left.
 ///
 /// # Errors
-/// As [`decode`].
-#[inline]
-pub(crate) fn decode_next<'a>(
+/// As [`decode`], and what `to` gives.
+#[inline(always)]
+pub(crate) fn visit_next<'a>(
     step: Step,
-    column: &'a Column,
+    at: usize,
+    columns: &'a [Column],
     rest: &mut &'a [u8],
-) -> Result<Value<'a>, ValueFault> {
-    let len = match step.prefix {
-        0 => return fixed(step, column, rest),
+    to: &mut impl Visit<'a>,
+) -> Result<(), ValueFault> {
+    visit(step, at, columns, rest, |rest| counted(step.prefix, rest), to)
+}
+
+/// The bytes of a value that has its length in front.
+#[inline]
+fn counted<'a>(prefix: u8, rest: &mut &'a [u8]) -> Result<&'a [u8], ValueFault> {
+    let len = match prefix {
         1 => {
             let [len] = take(rest)?;
             usize::from(len)
@@ -44,21 +54,114 @@ pub(crate) fn decode_next<'a>(
         }
         _ => u32::from_le_bytes(take(rest)?) as usize,
     };
-    counted(step.kind, take_slice(rest, len)?)
+    take_slice(rest, len)
 }
 
-/// A value that has its length in front.
-#[inline]
-fn counted(kind: Kind, bytes: &[u8]) -> Result<Value<'_>, ValueFault> {
+/// One match from the kind to the method it is handed to; `counted` takes the bytes of a value whose type does
+/// not tell its length.
+#[inline(always)]
+fn visit<'a>(
+    step: Step,
+    at: usize,
+    columns: &'a [Column],
+    rest: &mut &'a [u8],
+    counted: impl Fn(&mut &'a [u8]) -> Result<&'a [u8], ValueFault>,
+    to: &mut impl Visit<'a>,
+) -> Result<(), ValueFault> {
+    let width = usize::from(step.width);
+    match step.kind {
+        Kind::I32 => to.int(at, i64::from(i32::from_le_bytes(take(rest)?))),
+        Kind::U32 => to.uint(at, u64::from(u32::from_le_bytes(take(rest)?))),
+        Kind::I64 => to.int(at, i64::from_le_bytes(take(rest)?)),
+        Kind::U64 => to.uint(at, u64::from_le_bytes(take(rest)?)),
+        Kind::I8 => to.int(at, i64::from(i8::from_le_bytes(take(rest)?))),
+        Kind::U8 => to.uint(at, u64::from(u8::from_le_bytes(take(rest)?))),
+        Kind::I16 => to.int(at, i64::from(i16::from_le_bytes(take(rest)?))),
+        Kind::U16 => to.uint(at, u64::from(u16::from_le_bytes(take(rest)?))),
+        Kind::I24 => {
+            let [a, b, c] = take(rest)?;
+            to.int(at, i64::from(i32::from_le_bytes([0, a, b, c]) >> 8))
+        }
+        Kind::U24 => {
+            let [a, b, c] = take(rest)?;
+            to.uint(at, u64::from(u32::from_le_bytes([a, b, c, 0])))
+        }
+        Kind::Double => {
+            let value = f64::from_le_bytes(take(rest)?);
+            if !value.is_finite() {
+                return Err(ValueFault::NotFinite);
+            }
+            to.double(at, value)
+        }
+        Kind::Decimal { shape } => {
+            let bytes = take_slice(rest, width)?;
+            to.decimal(at, Decimal::of_column(bytes, shape).ok_or(ValueFault::Decimal)?)
+        }
+        Kind::Date => to.date(at, temporal(Date::from_wire(take(rest)?))?),
+        Kind::DateTime { fsp: fsp @ 5..=6 } => {
+            to.date_time(at, temporal(DateTime::from_wire_micros(take(rest)?, fsp))?)
+        }
+        Kind::DateTime { fsp } => {
+            to.date_time(at, temporal(DateTime::from_wire(take_slice(rest, width)?, fsp))?)
+        }
+        Kind::Timestamp { fsp } => {
+            to.timestamp(at, temporal(Timestamp::from_wire(take_slice(rest, width)?, fsp))?)
+        }
+        Kind::Text { collation, charset } => to.text(at, Text::of_column(counted(rest)?, collation, charset)),
+        Kind::Blob => to.blob(at, counted(rest)?),
+        Kind::OldDateTime => to.date_time(at, temporal(DateTime::from_old_wire(take(rest)?))?),
+        Kind::OldTimestamp => to.timestamp(at, temporal(Timestamp::from_old_wire(take(rest)?))?),
+        Kind::Float
+        | Kind::Bit { .. }
+        | Kind::Year
+        | Kind::Time { .. }
+        | Kind::OldTime
+        | Kind::Binary { .. }
+        | Kind::Enum
+        | Kind::Set
+        | Kind::Json
+        | Kind::Geometry
+        | Kind::Vector
+        | Kind::LeftOut => {
+            let bytes = if step.prefix == 0 { take_slice(rest, width)? } else { counted(rest)? };
+            to.value(at, other(step.kind, at, columns, bytes)?)
+        }
+    }
+}
+
+/// A value of a kind that [`Visit`] has no method for.
+fn other<'a>(kind: Kind, at: usize, columns: &'a [Column], bytes: &'a [u8]) -> Result<Value<'a>, ValueFault> {
+    let mut rest = bytes;
+    let rest = &mut rest;
     Ok(match kind {
-        Kind::Text { collation, charset } => Value::Text(Text::of_column(bytes, collation, charset)),
+        Kind::Float => {
+            let value = f32::from_le_bytes(take(rest)?);
+            if !value.is_finite() {
+                return Err(ValueFault::NotFinite);
+            }
+            Value::Float(value)
+        }
+        Kind::Time { fsp } => Value::Time(temporal(Time::from_wire(bytes, fsp))?),
+        Kind::OldTime => Value::Time(temporal(Time::from_old_wire(take(rest)?))?),
+        Kind::Year => {
+            let [year] = take(rest)?;
+            Value::Year(if year == 0 { 0 } else { 1900 + u16::from(year) })
+        }
+        Kind::Bit { bits } => Value::Bit(Bit::new(big_endian(bytes)?, bits).ok_or(ValueFault::Bit)?),
+        Kind::Enum => {
+            let index = u16::try_from(little_endian(bytes)?).map_err(|_| ValueFault::NoSuchMember)?;
+            Value::Enum(Enum::new(index, labels(columns, at)?).ok_or(ValueFault::NoSuchMember)?)
+        }
+        Kind::Set => {
+            let bits = little_endian(bytes)?;
+            Value::Set(Set::new(bits, labels(columns, at)?).ok_or(ValueFault::NoSuchMember)?)
+        }
         Kind::Binary { pad_to } => Value::Binary(Binary::new(bytes, pad_to)),
-        Kind::Blob => Value::Blob(bytes),
         Kind::Json => Value::Json(Json::new(bytes)),
         Kind::Geometry => Value::Geometry(Geometry::new(bytes).ok_or(ValueFault::Geometry)?),
         Kind::Vector => Value::Vector(Vector::new(bytes).ok_or(ValueFault::Vector)?),
         Kind::LeftOut => Value::Absent,
-        // None of them has a length in a plan.
+        // Each of them is handed over where it is decoded.
         Kind::I8
         | Kind::U8
         | Kind::I16
@@ -69,106 +172,20 @@ fn counted(kind: Kind, bytes: &[u8]) -> Result<Value<'_>, ValueFault> {
         | Kind::U32
         | Kind::I64
         | Kind::U64
-        | Kind::Float
         | Kind::Double
         | Kind::Decimal { .. }
-        | Kind::Bit { .. }
-        | Kind::Year
         | Kind::Date
-        | Kind::Time { .. }
         | Kind::DateTime { .. }
         | Kind::Timestamp { .. }
-        | Kind::OldTime
         | Kind::OldDateTime
         | Kind::OldTimestamp
-        | Kind::Enum
-        | Kind::Set => return Err(ValueFault::Length),
-    })
-}
-
-/// A value whose type tells its length.
-#[inline]
-fn fixed<'a>(step: Step, column: &'a Column, rest: &mut &'a [u8]) -> Result<Value<'a>, ValueFault> {
-    let width = usize::from(step.width);
-    Ok(match step.kind {
-        Kind::I32 => Value::Int(i64::from(i32::from_le_bytes(take(rest)?))),
-        Kind::U32 => Value::UInt(u64::from(u32::from_le_bytes(take(rest)?))),
-        Kind::I64 => Value::Int(i64::from_le_bytes(take(rest)?)),
-        Kind::U64 => Value::UInt(u64::from_le_bytes(take(rest)?)),
-        Kind::I8 => Value::Int(i64::from(i8::from_le_bytes(take(rest)?))),
-        Kind::U8 => Value::UInt(u64::from(u8::from_le_bytes(take(rest)?))),
-        Kind::I16 => Value::Int(i64::from(i16::from_le_bytes(take(rest)?))),
-        Kind::U16 => Value::UInt(u64::from(u16::from_le_bytes(take(rest)?))),
-        Kind::I24 => {
-            let [a, b, c] = take(rest)?;
-            Value::Int(i64::from(i32::from_le_bytes([0, a, b, c]) >> 8))
-        }
-        Kind::U24 => {
-            let [a, b, c] = take(rest)?;
-            Value::UInt(u64::from(u32::from_le_bytes([a, b, c, 0])))
-        }
-        Kind::Float => {
-            let value = f32::from_le_bytes(take(rest)?);
-            if !value.is_finite() {
-                return Err(ValueFault::NotFinite);
-            }
-            Value::Float(value)
-        }
-        Kind::Double => {
-            let value = f64::from_le_bytes(take(rest)?);
-            if !value.is_finite() {
-                return Err(ValueFault::NotFinite);
-            }
-            Value::Double(value)
-        }
-        Kind::Decimal { shape } => {
-            let bytes = take_slice(rest, width)?;
-            Value::Decimal(Decimal::of_column(bytes, shape).ok_or(ValueFault::Decimal)?)
-        }
-        Kind::Date => temporal(Date::from_wire(take(rest)?).map(Value::Date))?,
-        Kind::DateTime { fsp: fsp @ 5..=6 } => {
-            temporal(DateTime::from_wire_micros(take(rest)?, fsp).map(Value::DateTime))?
-        }
-        Kind::DateTime { fsp } => {
-            temporal(DateTime::from_wire(take_slice(rest, width)?, fsp).map(Value::DateTime))?
-        }
-        Kind::Timestamp { fsp } => {
-            temporal(Timestamp::from_wire(take_slice(rest, width)?, fsp).map(Value::Timestamp))?
-        }
-        Kind::Time { fsp } => temporal(Time::from_wire(take_slice(rest, width)?, fsp).map(Value::Time))?,
-        Kind::Year => {
-            let [year] = take(rest)?;
-            Value::Year(if year == 0 { 0 } else { 1900 + u16::from(year) })
-        }
-        Kind::Bit { bits } => {
-            let value = big_endian(take_slice(rest, width)?)?;
-            Value::Bit(Bit::new(value, bits).ok_or(ValueFault::Bit)?)
-        }
-        Kind::Enum => {
-            let index = little_endian(take_slice(rest, width)?)?;
-            let index = u16::try_from(index).map_err(|_| ValueFault::NoSuchMember)?;
-            Value::Enum(Enum::new(index, labels(column)?).ok_or(ValueFault::NoSuchMember)?)
-        }
-        Kind::Set => {
-            let bits = little_endian(take_slice(rest, width)?)?;
-            Value::Set(Set::new(bits, labels(column)?).ok_or(ValueFault::NoSuchMember)?)
-        }
-        Kind::OldTime => temporal(Time::from_old_wire(take(rest)?).map(Value::Time))?,
-        Kind::OldDateTime => temporal(DateTime::from_old_wire(take(rest)?).map(Value::DateTime))?,
-        Kind::OldTimestamp => temporal(Timestamp::from_old_wire(take(rest)?).map(Value::Timestamp))?,
-        Kind::LeftOut => {
-            take_slice(rest, width)?;
-            Value::Absent
-        }
-        // They have a length in every plan.
-        Kind::Text { .. } | Kind::Binary { .. } | Kind::Blob | Kind::Json | Kind::Geometry | Kind::Vector => {
-            return Err(ValueFault::Length);
-        }
+        | Kind::Text { .. }
+        | Kind::Blob => return Err(ValueFault::Length),
     })
 }
 
 #[inline]
-fn temporal(value: Option<Value<'_>>) -> Result<Value<'_>, ValueFault> {
+fn temporal<T>(value: Option<T>) -> Result<T, ValueFault> {
     value.ok_or(ValueFault::Temporal)
 }
 
@@ -200,7 +217,8 @@ fn little_endian(bytes: &[u8]) -> Result<u64, ValueFault> {
     Ok(bytes.iter().rfold(0, |n, b| n << 8 | u64::from(*b)))
 }
 
-fn labels(column: &Column) -> Result<&Labels, ValueFault> {
+fn labels(columns: &[Column], at: usize) -> Result<&Labels, ValueFault> {
+    let column = columns.get(at).ok_or(ValueFault::NoSuchColumn)?;
     if let ColumnType::Enum { labels, .. } | ColumnType::Set { labels, .. } = &column.column_type {
         Ok(labels)
     } else {

@@ -10,6 +10,7 @@ mod shape;
 mod table;
 mod temporal;
 mod text;
+mod visit;
 mod wkt;
 
 pub use decimal::Decimal;
@@ -20,11 +21,13 @@ pub use table::{
 };
 pub use temporal::{Date, DateTime, Time, Timestamp};
 pub use text::{Binary, Enum, NotText, Set, Text};
+pub use visit::Visit;
 
 pub(crate) use decimal::is_valid_type as is_valid_decimal;
-pub(crate) use decode::{decode, decode_next};
+pub(crate) use decode::{decode, visit_next};
 pub(crate) use plan::{Kind, Plan, Step};
 pub(crate) use temporal::civil_from_days;
+pub(crate) use visit::Keep;
 
 /// A value of a column. Copying it copies no bytes: text, blobs and the rest borrow from the row event.
 ///

@@ -30,8 +30,8 @@ pub struct TableVersion {
     keys: Keys,
 }
 
-/// The columns' names as keys of a JSON object, with quotes and colon, in one piece: written once for every
-/// row there is.
+/// The columns' names as keys of a JSON object, with quotes and colon and a comma in front, in one piece:
+/// written once for every row there is.
 #[derive(Clone, PartialEq, Eq)]
 struct Keys {
     text: String,
@@ -43,6 +43,7 @@ impl Keys {
         let mut text = String::new();
         let mut ends = Vec::with_capacity(columns.len());
         for column in columns {
+            text.push(',');
             super::json::escape::quote(&mut text, &column.name);
             text.push(':');
             ends.push(text.len());
@@ -438,7 +439,8 @@ impl TableVersion {
         self.plan.steps.get(column).is_some_and(|step| step.kind == super::plan::Kind::LeftOut)
     }
 
-    /// The column's name as the key of a JSON object: `"name":`.
+    /// The column's name as the key of a JSON object, behind another: `,"name":`.
+    #[inline]
     pub(crate) fn json_key(&self, column: usize) -> &str {
         let start = column.checked_sub(1).and_then(|before| self.keys.ends.get(before)).copied().unwrap_or(0);
         let end = self.keys.ends.get(column).copied().unwrap_or(start);

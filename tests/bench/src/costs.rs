@@ -4,7 +4,7 @@
 
 use std::{hint::black_box, time::Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use capstan::{
     BatchLimits, BlockingUnit, GtidSet, Position, Uuid,
     core::{
@@ -33,7 +33,11 @@ fn transaction(table: &Table, changes: Vec<RowChange>, gno: u64) -> Result<Vec<B
         1,
         Group::changes(&[(table, changes)], &End::Xid),
     );
-    Ok((0..group.count()).filter_map(|n| group.event(n, 4, true)).map(Bytes::from).collect())
+    let event = |n| {
+        let mut bytes = BytesMut::new();
+        group.write(n, 4, true, &mut bytes).then(|| bytes.freeze())
+    };
+    Ok((0..group.count()).filter_map(event).collect())
 }
 
 fn setup(set: GtidSet) -> Result<Setup, Error> {

@@ -62,16 +62,15 @@ impl Fold {
     }
 }
 
-/// Microseconds since 1970 of a date and time (H. Hinnant, `days_from_civil`).
+/// Microseconds since 1970 of a date and time (H. Hinnant, `days_from_civil`, for years after 0).
 #[inline]
 pub fn micros(year: u16, month: u8, day: u8, hour: u8, minute: u8, second: u8, micros: u32) -> u64 {
-    let year = i64::from(year) - i64::from(month <= 2);
-    let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let of_year = (153 * (i64::from(month) + if month > 2 { -3 } else { 9 }) + 2) / 5 + i64::from(day) - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-    let seconds = ((days * 24 + i64::from(hour)) * 60 + i64::from(minute)) * 60 + i64::from(second);
-    (seconds * 1_000_000 + i64::from(micros)) as u64
+    let year = u32::from(year) - u32::from(month <= 2);
+    let from_march = u32::from(month) + if month > 2 { 0 } else { 12 } - 3;
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * from_march + 2) / 5 + u32::from(day);
+    let of_day = (u32::from(hour) * 60 + u32::from(minute)) * 60 + u32::from(second);
+    let days = i64::from(days) - 719_469;
+    ((days * 86_400 + i64::from(of_day)) * 1_000_000 + i64::from(micros)) as u64
 }
 
 /// The digits of a decimal in text, as an integer.

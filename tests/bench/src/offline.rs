@@ -16,7 +16,7 @@ use capstan::{
             table_map::TableMaps,
         },
         deliver::Event,
-        value::{Value, ValueError},
+        value::{DateTime, Decimal, Text, Value, ValueError, ValueFault, Visit},
     },
     file::Pieces,
 };
@@ -77,24 +77,61 @@ fn floor(path: &Path) -> Result<u64, Error> {
 }
 
 /// Every value of a row.
+#[inline]
 pub fn fold_row(fold: &mut Fold, row: Row<'_>) -> Result<(), ValueError> {
-    row.each(|_, value| match value {
-        Value::Null => fold.null(),
-        Value::Int(n) => fold.word(n as u64),
-        Value::UInt(n) => fold.word(n),
-        Value::Float(x) => fold.word(u64::from(x.to_bits())),
-        Value::Double(x) => fold.word(x.to_bits()),
-        Value::Decimal(d) => fold.digits(d.unscaled().expect("at most 38 digits")),
-        Value::DateTime(at) => {
-            let date = at.date();
-            let (y, m, d) = (date.year(), date.month(), date.day());
-            fold.word(micros(y, m, d, at.hour(), at.minute(), at.second(), at.micros()));
-        }
-        Value::Text(text) => fold.bytes(text.as_bytes()),
-        other => panic!("no {other:?} in this file"),
-    })?;
+    row.visit(fold)?;
     fold.image();
     Ok(())
+}
+
+impl<'a> Visit<'a> for Fold {
+    fn value(&mut self, _: usize, value: Value<'a>) -> Result<(), ValueFault> {
+        panic!("no {value:?} in this file")
+    }
+
+    #[inline]
+    fn null(&mut self, _: usize) -> Result<(), ValueFault> {
+        Self::null(self);
+        Ok(())
+    }
+
+    #[inline]
+    fn int(&mut self, _: usize, value: i64) -> Result<(), ValueFault> {
+        self.word(value as u64);
+        Ok(())
+    }
+
+    #[inline]
+    fn uint(&mut self, _: usize, value: u64) -> Result<(), ValueFault> {
+        self.word(value);
+        Ok(())
+    }
+
+    #[inline]
+    fn double(&mut self, _: usize, value: f64) -> Result<(), ValueFault> {
+        self.word(value.to_bits());
+        Ok(())
+    }
+
+    #[inline]
+    fn decimal(&mut self, _: usize, value: Decimal<'a>) -> Result<(), ValueFault> {
+        self.digits(value.unscaled().expect("at most 38 digits"));
+        Ok(())
+    }
+
+    #[inline]
+    fn date_time(&mut self, _: usize, at: DateTime) -> Result<(), ValueFault> {
+        let date = at.date();
+        let (y, m, d) = (date.year(), date.month(), date.day());
+        self.word(micros(y, m, d, at.hour(), at.minute(), at.second(), at.micros()));
+        Ok(())
+    }
+
+    #[inline]
+    fn text(&mut self, _: usize, value: Text<'a>) -> Result<(), ValueFault> {
+        self.bytes(value.as_bytes());
+        Ok(())
+    }
 }
 
 fn ours(path: &Path) -> Result<Fold, Error> {

@@ -54,6 +54,7 @@ impl RowsCursor<'_> {
     /// # Errors
     /// What [`RowsEvent::validate`] would have found; the walk is over then.
     #[expect(clippy::should_implement_trait, reason = "the rows borrow from the cursor")]
+    #[inline]
     pub fn next(&mut self) -> Result<Option<ChangeRow<'_>>, RowsError> {
         next_row(self.event, self.scratch, &mut self.at, &mut self.row)
     }
@@ -90,11 +91,13 @@ impl RowWalk {
     ///
     /// # Errors
     /// As [`RowsCursor::next`].
+    #[inline]
     pub fn next<'a>(&'a mut self, event: &'a RowsEvent) -> Result<Option<ChangeRow<'a>>, RowsError> {
         next_row(event, &mut self.scratch, &mut self.at, &mut self.row)
     }
 }
 
+#[inline]
 fn next_row<'a>(
     event: &'a RowsEvent,
     scratch: &'a mut RowScratch,

@@ -3,7 +3,9 @@
 use core::fmt;
 
 use super::walk::{Located, Places, Span};
-use crate::value::{Column, Kind, TableVersion, Value, ValueError, ValueFault, decode, decode_next};
+use crate::value::{
+    Column, Keep, Kind, Step, TableVersion, Value, ValueError, ValueFault, Visit, decode, visit_next,
+};
 
 /// One row image. Values are decoded when asked for.
 #[derive(Clone, Copy)]
@@ -11,9 +13,7 @@ pub struct Row<'a> {
     table: &'a TableVersion,
     /// The event.
     bytes: &'a [u8],
-    /// The values of this row.
-    values: &'a [u8],
-    places: Located<'a>,
+    places: &'a Places,
 }
 
 impl fmt::Debug for Row<'_> {
@@ -25,7 +25,7 @@ impl fmt::Debug for Row<'_> {
 impl<'a> Row<'a> {
     #[inline]
     pub(super) fn new(table: &'a TableVersion, bytes: &'a [u8], places: &'a Places) -> Self {
-        Self { table, bytes, values: places.values(bytes), places: places.lend() }
+        Self { table, bytes, places }
     }
 
     /// Columns of the table, present or not.
@@ -55,9 +55,8 @@ impl<'a> Row<'a> {
         let fault = |reason| ValueError { column: index, reason };
         let none = || fault(ValueFault::NoSuchColumn);
         let step = self.table.plan().steps.get(index).ok_or_else(none)?;
-        let column = self.table.columns().get(index).ok_or_else(none)?;
         match self.place(index) {
-            Place::Value(bytes) => decode(*step, column, bytes).map_err(fault),
+            Place::Value(bytes) => decode(*step, index, self.table.columns(), bytes).map_err(fault),
             Place::Null if step.kind != Kind::LeftOut => Ok(Value::Null),
             Place::Null | Place::Absent => Ok(Value::Absent),
         }
@@ -75,36 +74,58 @@ impl<'a> Row<'a> {
     /// The first value that no server can have stored; those before it were visited.
     #[inline]
     pub fn each(self, mut visit: impl FnMut(usize, Value<'a>)) -> Result<(), ValueError> {
-        self.try_each(|index, _, value| {
-            visit(index, value);
+        let columns = self.table.columns();
+        self.columns(|index, step, rest| {
+            let mut kept = Keep(Value::Null);
+            match rest {
+                Some(rest) => visit_next(step, index, columns, rest, &mut kept)?,
+                None if self.is_hidden(index, step) => kept.0 = Value::Absent,
+                None => {}
+            }
+            // One place for the visitor to become part of, whatever the kind.
+            visit(index, kept.0);
             Ok(())
         })
     }
 
-    /// As [`Row::each`], with the column, and until `visit` has had enough.
+    /// Hands each column's value to the method of `to` for its kind, in order. What a value costs beside its
+    /// bytes is least here.
+    ///
+    /// # Errors
+    /// As [`Row::each`], and what `to` gives.
     #[inline]
-    pub(crate) fn try_each(
+    pub fn visit(self, to: &mut impl Visit<'a>) -> Result<(), ValueError> {
+        let columns = self.table.columns();
+        self.columns(|index, step, rest| match rest {
+            Some(rest) => visit_next(step, index, columns, rest, to),
+            None if self.is_hidden(index, step) => to.value(index, Value::Absent),
+            None => to.null(index),
+        })
+    }
+
+    /// Calls `visit` with each column's index and plan, and with the values from this column's on if it has one.
+    #[inline(always)]
+    fn columns(
         self,
-        mut visit: impl FnMut(usize, &'a Column, Value<'a>) -> Result<(), ValueError>,
+        mut visit: impl FnMut(usize, Step, Option<&mut &'a [u8]>) -> Result<(), ValueFault>,
     ) -> Result<(), ValueError> {
-        let columns = self.table.columns().iter().zip(&self.table.plan().steps).enumerate();
-        // One loop for rows with and without NULL: the visitor is in it once, and becomes part of it.
-        let mut spans = match self.places {
-            Located::Runs(_) => None,
-            Located::Columns(spans) => Some(spans.iter()),
-        };
-        let mut rest = self.values;
-        for (index, (column, step)) in columns {
-            let span = spans.as_mut().and_then(Iterator::next).copied();
-            let value = match span {
-                Some(Span::ABSENT) => Ok(Value::Absent),
-                Some(Span::NULL) if step.kind == Kind::LeftOut => Ok(Value::Absent),
-                Some(Span::NULL) => Ok(Value::Null),
-                Some(_) | None => decode_next(*step, column, &mut rest),
-            };
-            visit(index, column, value.map_err(|reason| ValueError { column: index, reason })?)?;
+        let mut lacking = self.places.lacking(self.bytes).iter();
+        let (mut rest, mut bits) = (self.places.values(self.bytes), 0);
+        for (index, step) in self.table.plan().steps.iter().enumerate() {
+            if index % 8 == 0 {
+                bits = lacking.next().copied().unwrap_or(0);
+            }
+            let value = if bits & 1 == 0 { Some(&mut rest) } else { None };
+            bits >>= 1;
+            visit(index, *step, value).map_err(|reason| ValueError { column: index, reason })?;
         }
         Ok(())
+    }
+
+    /// Of a column without a value: whether that is not to be called NULL.
+    #[cold]
+    fn is_hidden(self, index: usize, step: Step) -> bool {
+        step.kind == Kind::LeftOut || self.places.is_absent(index)
     }
 
     /// The bytes of a column as the binlog has them, without the length in front; `None` if it is NULL,
@@ -136,7 +157,7 @@ impl<'a> Row<'a> {
 
     #[inline]
     fn place(self, index: usize) -> Place<'a> {
-        match self.places {
+        match self.places.lend() {
             Located::Runs(starts) => self.in_run(starts, index).map_or(Place::Absent, Place::Value),
             Located::Columns(spans) => match spans.get(index) {
                 None | Some(&Span::ABSENT) => Place::Absent,

@@ -27,6 +27,11 @@ pub(super) struct Places {
     /// Of every other row: each column.
     spans: Vec<Span>,
     whole: bool,
+    /// Of an image without some columns: a bit for each that has no value, absent or NULL.
+    lacking: Vec<u8>,
+    partial: bool,
+    /// Where the NULL bitmap starts.
+    nulls_at: usize,
     /// Where the values start.
     values_at: usize,
     end: usize,
@@ -43,9 +48,19 @@ pub(super) enum Located<'a> {
 
 impl Places {
     pub(super) const fn new() -> Self {
-        Self { starts: Vec::new(), spans: Vec::new(), whole: false, values_at: 0, end: 0 }
+        Self {
+            starts: Vec::new(),
+            spans: Vec::new(),
+            whole: false,
+            lacking: Vec::new(),
+            partial: false,
+            nulls_at: 0,
+            values_at: 0,
+            end: 0,
+        }
     }
 
+    #[inline]
     pub(super) fn lend(&self) -> Located<'_> {
         if self.whole { Located::Runs(&self.starts) } else { Located::Columns(&self.spans) }
     }
@@ -53,8 +68,10 @@ impl Places {
     /// Locates the columns of the image at `at`. Gives where it ends, or the column that runs past the end.
     #[inline]
     pub(super) fn locate(&mut self, plan: &Plan, layout: Layout<'_>, at: usize) -> Result<usize, usize> {
+        self.nulls_at = at;
         let (nulls, at) = layout.nulls(at).ok_or(plan.steps.len())?;
-        self.whole = layout.present.is_none() && !any(nulls, plan.steps.len());
+        self.partial = layout.present.is_some();
+        self.whole = !self.partial && !any(nulls, plan.steps.len());
         self.values_at = at;
         if self.whole {
             let count = plan.runs.len().saturating_add(1);
@@ -77,11 +94,39 @@ impl Places {
         self.spans.clear();
         let spans = &mut self.spans;
         let end = layout.walk(&plan.steps, nulls, at, |span| spans.push(span))?;
+        if self.partial {
+            self.note_lacking();
+        }
         self.end = end;
         Ok(end)
     }
 
+    #[cold]
+    fn note_lacking(&mut self) {
+        self.lacking.clear();
+        self.lacking.extend(self.spans.chunks(8).map(|spans| {
+            let bits = spans.iter().rev().map(|span| u8::from(matches!(*span, Span::NULL | Span::ABSENT)));
+            bits.fold(0, |byte, bit| byte << 1 | bit)
+        }));
+    }
+
+    /// A bit for each column of the table: set if the image has no value of it.
+    #[inline]
+    pub(super) fn lacking<'a>(&'a self, bytes: &'a [u8]) -> &'a [u8] {
+        if self.partial {
+            return &self.lacking;
+        }
+        bytes.get(self.nulls_at..self.values_at).unwrap_or_default()
+    }
+
+    /// Of an image without some columns: whether this is one of them.
+    #[cold]
+    pub(super) fn is_absent(&self, column: usize) -> bool {
+        self.partial && self.spans.get(column).is_none_or(|span| *span == Span::ABSENT)
+    }
+
     /// The values of the row, one behind the other.
+    #[inline]
     pub(super) fn values<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         bytes.get(self.values_at..self.end).unwrap_or_default()
     }

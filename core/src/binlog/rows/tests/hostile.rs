@@ -2,7 +2,19 @@
 
 use super::reference::Cell;
 use super::*;
-use crate::value::TableVersion;
+use crate::value::{TableVersion, Visit};
+
+/// The values as they come by the methods of their kinds.
+#[derive(Default)]
+struct ByKind(Vec<String>);
+
+impl<'a> Visit<'a> for ByKind {
+    fn value(&mut self, column: usize, value: Value<'a>) -> Result<(), ValueFault> {
+        assert_eq!(column, self.0.len());
+        self.0.push(shown(value));
+        Ok(())
+    }
+}
 
 /// Everything that can be asked of an event, so that a panic anywhere shows; and the plain walk says the same.
 fn ask_everything(event: &RowsEvent, scratch: &mut RowScratch) {
@@ -19,6 +31,8 @@ fn ask_everything(event: &RowsEvent, scratch: &mut RowScratch) {
                     let mut visited = Vec::new();
                     assert_eq!(cells.len(), row.len());
                     let fault = row.each(|_, value| visited.push(shown(value)));
+                    let mut given = ByKind::default();
+                    assert_eq!((row.visit(&mut given), given.0), (fault, visited.clone()), "visit and each");
                     for (index, expected) in cells.iter().enumerate() {
                         let cell = match (row.is_present(index), row.is_null(index), row.raw(index)) {
                             (false, false, None) => Cell::Absent,
