@@ -9,7 +9,10 @@ use capstan_fake_source::{
     event::{Body, Column, Event, GtidHead, Query, RowChange, Rows, Table, Value, status},
 };
 
-use crate::{truth::Entry, workload::CAPTURED};
+use crate::{
+    truth::Entry,
+    workload::{CAPTURED, LINE},
+};
 
 const SERVER_ID: u32 = 1;
 
@@ -68,7 +71,7 @@ impl Extras {
 pub fn part(gtid: Gtid, at: u64, large: bool) -> Arc<Group> {
     let table =
         Table::new(101, CAPTURED, "lines", vec![Column::bigint("id").not_null(), Column::blob("data")]);
-    let row = |n: i64| RowChange::Insert(vec![Value::Int(n), Value::Bytes(vec![7; 6_000])]);
+    let row = |n: i64| RowChange::Insert(vec![Value::Int(n), Value::Bytes(vec![7; LINE])]);
     let mut bodies = vec![Body::Gtid(GtidHead::new(Some(gtid), at)), Body::Query(Query::new("", "BEGIN"))];
     for n in 0..if large { 16 } else { 1 } {
         bodies.push(Body::TableMap(table.clone()));

@@ -96,6 +96,10 @@ impl Wishes {
 
 const SECOND: u64 = 1_000_000;
 
+/// Plain ways for a link to end; the first is the calmest.
+pub(crate) const ENDS_LINKS: [Fault; 6] =
+    [Fault::Eof, Fault::Reset, Fault::ServerError, Fault::Restart, Fault::Failover, Fault::Crash];
+
 impl Plan {
     /// A plan in which nothing happens.
     #[must_use]
@@ -117,13 +121,20 @@ impl Plan {
         }
     }
 
-    /// Draws a plan.
+    /// Draws a plan. Most are small, and a few are large: what can go wrong goes wrong between few things, and
+    /// many small schedules find more of it than few large ones.
     pub fn draw(choices: &mut Choices, wishes: Wishes) -> Self {
-        let horizon = choices.pick(&[60, 20, 200, 600, 3600]) * SECOND;
-        let transactions = (choices.below(10), 20 + choices.below(20));
+        let large = choices.chance(1, 20);
+        let horizons: &[u64] = if large { &[600, 3600] } else { &[60, 20, 30, 120, 300] };
+        let horizon = choices.pick(horizons) * SECOND;
+        let transactions = if large {
+            (choices.below(20), 30 + choices.below(30))
+        } else {
+            (choices.below(4), 20 + choices.below(3))
+        };
         let mut shapes = vec![SHAPES[0]];
         for shape in &SHAPES[1..] {
-            if choices.chance(1, 3) {
+            if choices.chance(1, if shape.is_big() { 8 } else { 3 }) {
                 shapes.push(*shape);
             }
         }
@@ -140,7 +151,7 @@ impl Plan {
             cut_after: None,
             begin: choices.pick(&[Begin::Earliest, Begin::Current, Begin::At]),
             batch: BatchLimits {
-                max_transactions: choices.pick(&[1, 2, 10]),
+                max_transactions: choices.pick(&[10, 1, 2]),
                 max_bytes: choices.pick(&[4 << 20, 1000]),
             },
             faults: Vec::new(),
@@ -149,12 +160,12 @@ impl Plan {
             // Tags came with 8.3.
             plan.tagged = 0;
         }
-        plan.draw_faults(choices, wishes);
+        plan.draw_faults(choices, wishes, large);
         plan
     }
 
-    fn draw_faults(&mut self, choices: &mut Choices, wishes: Wishes) {
-        let wanted = choices.pick(&[3, 0, 5, 8, 12]);
+    fn draw_faults(&mut self, choices: &mut Choices, wishes: Wishes, large: bool) {
+        let wanted = choices.pick(if large { &[8, 5, 12] } else { &[2, 1, 3] });
         // Swarm: a few classes per run, each several times, rather than all of them once.
         let all: Vec<Fault> = ALL[..FATAL].iter().copied().filter(|fault| wishes.allows(*fault)).collect();
         let mut classes = Vec::new();
@@ -167,20 +178,28 @@ impl Plan {
         }
         for _ in 0..wanted {
             let fault = choices.pick(&classes);
-            self.push(choices, wishes.only.unwrap_or(fault));
+            self.push(choices, wishes.only.unwrap_or(fault), large);
         }
-        if choices.chance(1, 5) {
+        if wishes.only.is_none() && wishes.swarm == 0 {
+            // Whatever else goes wrong, links end.
+            for _ in 0..2 {
+                let fault = choices.pick(&ENDS_LINKS);
+                self.push(choices, fault, large);
+            }
+        }
+        if choices.chance(1, 8) {
             let fatal = ALL[FATAL + choices.below((ALL.len() - FATAL) as u32) as usize];
             if wishes.only.is_none() && wishes.allows(fatal) {
-                self.push(choices, fatal);
+                self.push(choices, fatal, large);
             }
         }
         self.faults.sort_by_key(|planned| planned.at);
     }
 
-    fn push(&mut self, choices: &mut Choices, fault: Fault) {
+    fn push(&mut self, choices: &mut Choices, fault: Fault, large: bool) {
         let at = choices.range(0, self.horizon);
-        let lasts = choices.pick(&[1, 10, 40, 90, 300]) * SECOND / choices.pick(&[1, 3, 10]);
+        let lasts: &[u64] = if large { &[1, 10, 40, 90, 300] } else { &[1, 4, 15, 40] };
+        let lasts = choices.pick(lasts) * SECOND / choices.pick(&[1, 3, 10]);
         self.faults.push(Planned { at, lasts, fault });
     }
 }

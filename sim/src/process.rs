@@ -137,8 +137,8 @@ pub struct Process {
     /// When the position that was asked for is answered, and how.
     pub answer: Option<(u64, Reading)>,
     /// The last position it was told.
-    pub told: Option<Position>,
-    told_first: Option<Option<Position>>,
+    pub told: Option<Arc<Position>>,
+    told_first: Option<Option<Arc<Position>>>,
     /// Rows and events so far, for the marks.
     pub aborts: u64,
     /// Streamed transactions that began.
@@ -532,8 +532,8 @@ impl Process {
             Reading::Ok => {
                 let stored = lock(&self.store).position.clone();
                 let holds = match reason {
-                    LoadReason::AfterFailure => self.delivery.read_back(stored.as_ref()),
-                    LoadReason::BeforeDial | LoadReason::Overdue => self.delivery.restart(stored.as_ref()),
+                    LoadReason::AfterFailure => self.delivery.read_back(stored.as_deref()),
+                    LoadReason::BeforeDial | LoadReason::Overdue => self.delivery.restart(stored.as_deref()),
                 };
                 match (holds, reason) {
                     (Holds::Committed { upto }, LoadReason::AfterFailure) => self.account.durable(upto),
@@ -542,7 +542,7 @@ impl Process {
                 }
                 self.told.clone_from(&stored);
                 self.told_first.get_or_insert_with(|| stored.clone());
-                Loaded::Position { stored: stored.map(Box::new), holds }
+                Loaded::Position { stored: stored.map(|stored| Box::new((*stored).clone())), holds }
             }
             Reading::Transient | Reading::Hang => Loaded::Failed(SinkFailure {
                 class: FailureClass::Transient,

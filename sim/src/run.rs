@@ -1,6 +1,7 @@
 //! One run, a batch of runs, and what is said of a failure.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     path::{Path, PathBuf},
     time::Instant,
@@ -159,8 +160,8 @@ pub struct Batch {
     pub counts: Counts,
     /// Rare branches of the core.
     pub marks: Marks,
-    /// Transactions, faults, reconnects and schema changes of each run of full size, for the medians.
-    sizes: Vec<[u64; 4]>,
+    /// How many runs had so many transactions, faults, reconnects and schema changes, for the medians.
+    sizes: [BTreeMap<u64, u64>; 4],
     /// Wall time, seconds.
     pub seconds: f64,
     /// Time on the processor, seconds: what a busy machine does not change.
@@ -224,6 +225,7 @@ impl Batch {
         total.schema_changes += counts.schema_changes;
         total.dials += counts.dials;
         total.steps += counts.steps;
+        total.dump_bytes += counts.dump_bytes;
         total.commits += counts.commits;
         total.again += counts.again;
         total.refused += counts.refused;
@@ -234,7 +236,10 @@ impl Batch {
         let reconnects = counts.dials.saturating_sub(1);
         if counts.transactions >= 20 && faults >= 3 && reconnects >= 2 && counts.schema_changes >= 1 {
             self.full += 1;
-            self.sizes.push([counts.transactions, faults, reconnects, counts.schema_changes]);
+        }
+        let sizes = [counts.transactions, faults, reconnects, counts.schema_changes];
+        for (runs, size) in self.sizes.iter_mut().zip(sizes) {
+            *runs.entry(size).or_default() += 1;
         }
     }
 
@@ -262,27 +267,35 @@ impl Batch {
         let mut out = String::new();
         let c = &self.counts;
         let median = |of: usize| {
-            let mut all: Vec<u64> = self.sizes.iter().map(|size| size[of]).collect();
-            all.sort_unstable();
-            all.get(all.len() / 2).copied().unwrap_or(0)
+            let mut left = self.schedules / 2;
+            let half = self.sizes[of].iter().find(|(_, runs)| match left.checked_sub(**runs) {
+                Some(less) => {
+                    left = less;
+                    false
+                }
+                None => true,
+            });
+            half.map_or(0, |(size, _)| *size)
         };
+        let per_second = |n: u64| n as f64 / self.cpu_seconds.max(1e-9);
         let _ = writeln!(
             out,
-            "{} schedules in {:.1} s of processor time, {:.1} s by the clock, {:.1} virtual days",
+            "{} schedules in {:.1} s of processor time, {:.1} s by the clock, {:.1} virtual days: {:.0}/s on one core",
             self.schedules,
             self.cpu_seconds,
             self.seconds,
             c.virtual_us as f64 / 86_400e6,
+            per_second(self.schedules),
         );
         let _ = writeln!(
             out,
-            "{} of them have at least 20 transactions, 3 faults, 2 reconnects and 1 schema change: {:.0}/s on one core",
+            "{} of them have at least 20 transactions, 3 faults, 2 reconnects and 1 schema change: {:.0}/s",
             self.full,
-            self.full as f64 / self.cpu_seconds.max(1e-9),
+            per_second(self.full),
         );
         let _ = writeln!(
             out,
-            "medians of these: {} transactions, {} faults, {} reconnects, {} schema changes",
+            "medians per schedule: {} transactions, {} faults, {} reconnects, {} schema changes",
             median(0),
             median(1),
             median(2),
@@ -290,8 +303,8 @@ impl Batch {
         );
         let _ = writeln!(
             out,
-            "{} transactions, {} sink commits, {} refused, {} streamed, {} aborted",
-            c.transactions, c.commits, c.refused, c.streamed, c.aborts
+            "{} transactions, {} sink commits, {} refused, {} streamed, {} aborted, {} dials, {} steps, {} bytes",
+            c.transactions, c.commits, c.refused, c.streamed, c.aborts, c.dials, c.steps, c.dump_bytes
         );
         for (name, n) in &c.faults {
             let _ = writeln!(out, "  {n:>9}  {name}");

@@ -72,7 +72,7 @@ pub struct Script {
 #[derive(Debug)]
 pub struct Deferred {
     pub(crate) expected: Expected,
-    pub(crate) position: Position,
+    pub(crate) position: Arc<Position>,
     pub(crate) units: Vec<Applied>,
     pub(crate) writer: u32,
 }
@@ -99,7 +99,7 @@ pub struct Stage {
     /// The position is kept beside the sink rather than in it.
     pub library: bool,
     /// What was stored when the batch was handed over.
-    pub at_hand_over: Option<Position>,
+    pub at_hand_over: Option<Arc<Position>>,
 }
 
 /// The sink.
@@ -185,7 +185,7 @@ impl SimSink {
 
 impl Sink for SimSink {
     async fn position(&mut self) -> Result<Option<Position>, SinkError> {
-        Ok(lock(&self.store).position.clone())
+        Ok(lock(&self.store).position.as_deref().cloned())
     }
 
     async fn apply(&mut self, mut batch: Batch<'_>) -> Result<Ack, SinkError> {
@@ -201,7 +201,7 @@ impl Sink for SimSink {
                     && let Some(kept) = expected.position()
                 {
                     let writer = lock(&self.stage).writer;
-                    lock(&self.store).commit(&expected, kept, vec![part], writer)?;
+                    lock(&self.store).commit(&expected, &Arc::new(kept.clone()), vec![part], writer)?;
                 }
                 return Err(error);
             }
@@ -210,7 +210,7 @@ impl Sink for SimSink {
         if script.commit_us > 0 {
             self.until(self.now() + script.commit_us).await;
         }
-        let write = Write { expected, position: ack.position().clone(), units };
+        let write = Write { expected, position: Arc::new(ack.position().clone()), units };
         if lock(&self.stage).library {
             self.apply_then_store(write, script).await?;
         } else {
@@ -223,7 +223,7 @@ impl Sink for SimSink {
 /// What a batch comes down to.
 struct Write {
     expected: Expected,
-    position: Position,
+    position: Arc<Position>,
     units: Vec<Applied>,
 }
 
@@ -266,7 +266,7 @@ impl SimSink {
             writer: stage.writer,
             at_hand_over: stage.at_hand_over.clone(),
             expected: write.expected.position().cloned(),
-            after: write.position.clone(),
+            after: Arc::clone(&write.position),
             units: write.units.clone(),
         };
         lock(&self.store).applied.push(application);
@@ -316,7 +316,7 @@ impl SimSink {
 }
 
 fn write_of(write: &Write) -> Write {
-    Write { expected: write.expected.clone(), position: write.position.clone(), units: Vec::new() }
+    Write { expected: write.expected.clone(), position: Arc::clone(&write.position), units: Vec::new() }
 }
 
 fn failed(class: FailureClass) -> Result<(), SinkError> {

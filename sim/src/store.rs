@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use capstan_core::{
     deliver::{Expected, Mismatch, Position},
-    gtid::Gtid,
+    gtid::{Gtid, GtidSet},
 };
 
 use crate::{marks::blunders, sink::Blunder};
@@ -24,9 +24,9 @@ pub struct Applied {
 #[derive(Clone, Debug)]
 pub struct Commit {
     /// What was stored before.
-    pub before: Option<Position>,
+    pub before: Option<Arc<Position>>,
     /// What is stored now.
-    pub after: Position,
+    pub after: Arc<Position>,
     /// The units that came with it.
     pub units: Vec<Applied>,
     /// The process that wrote it.
@@ -39,11 +39,11 @@ pub struct Application {
     /// The process that applied it.
     pub writer: u32,
     /// What was stored when the batch was handed over.
-    pub at_hand_over: Option<Position>,
+    pub at_hand_over: Option<Arc<Position>>,
     /// What must be stored for its position to be.
     pub expected: Option<Position>,
     /// The position that is to be stored next.
-    pub after: Position,
+    pub after: Arc<Position>,
     /// Its units.
     pub units: Vec<Applied>,
 }
@@ -52,7 +52,7 @@ pub struct Application {
 #[derive(Debug, Default)]
 pub struct Store {
     /// The stored position.
-    pub position: Option<Position>,
+    pub position: Option<Arc<Position>>,
     /// Commits that no oracle has seen yet.
     pub unseen: Vec<Commit>,
     /// Applied batches that no oracle has seen yet, where the position is kept elsewhere.
@@ -64,22 +64,28 @@ pub struct Store {
 }
 
 impl Store {
+    /// The transactions that are behind the stored position.
+    #[must_use]
+    pub fn gtid_set(&self) -> Option<&GtidSet> {
+        self.position.as_deref().map(Position::gtid_set)
+    }
+
     /// One atomic write, if what is stored is what the writer expects.
     pub fn commit(
         &mut self,
         expected: &Expected,
-        position: &Position,
+        position: &Arc<Position>,
         units: Vec<Applied>,
         writer: u32,
     ) -> Result<(), Mismatch> {
-        if let Err(mismatch) = expected.check(self.position.as_ref())
+        if let Err(mismatch) = expected.check(self.position.as_deref())
             && !blunders(Blunder::Unconditional)
         {
             self.refused += 1;
             return Err(mismatch);
         }
-        let before = self.position.replace(position.clone());
-        self.unseen.push(Commit { before, after: position.clone(), units, writer });
+        let before = self.position.replace(Arc::clone(position));
+        self.unseen.push(Commit { before, after: Arc::clone(position), units, writer });
         self.commits += 1;
         Ok(())
     }

@@ -56,6 +56,12 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// Whether it is above `stream_above`.
+    #[must_use]
+    pub const fn is_big(self) -> bool {
+        matches!(self, Self::Big | Self::BigCompressed | Self::BigRolledBack)
+    }
+
     /// Its name in a schedule.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -107,8 +113,11 @@ pub struct Workload {
     made: usize,
 }
 
+/// Bytes of a large row: all is an eighth of what a server's rows may be, and so are the limits of the core here.
+pub const LINE: usize = 750;
+
 /// Contents of each shape: no two transactions in a row are the same.
-const VARIANTS: usize = 24;
+const VARIANTS: usize = 8;
 
 /// A content of the pool, and what a sink must get of it.
 #[derive(Debug)]
@@ -136,7 +145,7 @@ impl Workload {
         (group, Entry { gtid: Some(gtid), content: made.delivered, lost: false, poison: None })
     }
 
-    /// A transaction of so many rows of 6,000 bytes.
+    /// A transaction of so many large rows.
     pub fn huge(&mut self, rows: usize, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
         self.made += 1;
         let made = Maker::new(1_000 + self.made).huge(rows);
@@ -235,9 +244,9 @@ impl Maker {
         Made { content: Content::new(bodies, TIMESTAMP, SERVER_ID), delivered }
     }
 
-    /// Rows of 6,000 bytes.
+    /// Large rows.
     fn huge(&mut self, rows: usize) -> Made {
-        let lines: Vec<RowChange> = (0..rows).map(|_| RowChange::Insert(self.line(6_000))).collect();
+        let lines: Vec<RowChange> = (0..rows).map(|_| RowChange::Insert(self.line(LINE))).collect();
         let mut hash = Truthful::default();
         hash.changes(&self.lines, &lines);
         let bodies = Group::changes(&[(&self.lines, lines)], &End::Xid);
@@ -315,20 +324,18 @@ impl Maker {
         }
         let mut lines = Vec::new();
         if let Shape::Big | Shape::BigCompressed | Shape::BigRolledBack = shape {
-            // stream_above is 64 KiB here, and 128 KiB are held at most: some are larger than that.
+            // stream_above is 8 KiB here, and 32 KiB are held at most: some are larger than that.
             let rows = if self.next_row % 8_000 >= 7_000 { 60 } else { 14 + self.choices.below(8) };
             for _ in 0..rows {
-                lines.push(RowChange::Insert(self.line(6_000)));
+                lines.push(RowChange::Insert(self.line(LINE)));
             }
         } else if self.choices.chance(1, 3) {
             lines.push(RowChange::Insert(self.line(20)));
         }
         hash.changes(&self.orders, &orders);
         let mut statements = vec![(&self.orders, orders)];
-        if !lines.is_empty() {
-            hash.changes(&self.lines, &lines);
-            statements.push((&self.lines, lines));
-        }
+        hash.changes(&self.lines, &lines);
+        statements.extend(lines.chunks(2).map(|lines| (&self.lines, lines.to_vec())));
         let end = match shape {
             Shape::NonTransactional => End::Commit,
             Shape::RolledBack | Shape::BigRolledBack => End::Rollback,

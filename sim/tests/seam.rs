@@ -75,7 +75,7 @@ fn a_cut_inside_a_streamed_transaction_loses_nothing_and_repeats_nothing() {
         world.commits(Shape::Small);
     };
     let mut aborts = 0;
-    for offset in (0..length(large)).step_by(1499 * stride().min(5)) {
+    for offset in (0..length(large)).step_by(199 * stride().min(5)) {
         aborts += story(|plan| plan.cut_after = Some(offset), large).counts.aborts;
     }
     assert!(aborts > 5, "{aborts} aborts");

@@ -374,8 +374,8 @@ fn schema_changes_and_tiny_transactions_do_not_pile_up_before_a_sink_that_stands
             Ok(())
         });
         assert!(world.counts.halts.is_empty(), "{:?}", world.counts.halts);
-        // 128 KiB are allowed; a unit takes a kilobyte whatever is in it, and a read chunk is let in whole.
-        assert!(most.0 < 600 && most.0 > 50, "{shape:?}: {most:?}");
+        // 32 KiB are allowed; a unit takes a kilobyte whatever is in it, and a read chunk is let in whole.
+        assert!(most.0 < 150 && most.0 > 15, "{shape:?}: {most:?}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! Where the library owns the position: everything comes at least once, whole and in order, and what comes
 //! again is exactly what was not acknowledged.
 
+use std::sync::Arc;
+
 use capstan_core::{deliver::Position, gtid::GtidSet};
 
 use super::{Failure, prefix::Prefix};
@@ -13,7 +15,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Window {
     /// What every applied batch came to: its process and position. A store may be late, so none is forgotten.
-    applied: Vec<(u32, Position)>,
+    applied: Vec<(u32, Arc<Position>)>,
     /// From where the last batch with units went on.
     from: Option<GtidSet>,
     /// Batches that came again.
@@ -31,9 +33,9 @@ impl Window {
     ) -> Result<(), Failure> {
         let fail = |message: String| Err(Failure::new("window", message));
         let Application { writer, at_hand_over, expected, after, units } = application;
-        self.applied.push((*writer, after.clone()));
+        self.applied.push((*writer, Arc::clone(after)));
         // A former owner finds out when it stores.
-        if at_hand_over != expected {
+        if at_hand_over.as_deref() != expected.as_ref() {
             return Ok(());
         }
         if let Some(expected) = expected {
@@ -50,8 +52,8 @@ impl Window {
         if stored == expected.as_ref() {
             // As if it were stored now: whole transactions, in order, as they were committed.
             let commit = Commit {
-                before: expected.clone(),
-                after: after.clone(),
+                before: expected.clone().map(Arc::new),
+                after: Arc::clone(after),
                 units: units.clone(),
                 writer: *writer,
             };

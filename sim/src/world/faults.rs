@@ -348,7 +348,7 @@ impl World {
 
     /// A second process while the first one lives.
     fn zombie(&mut self) -> bool {
-        let claimed = lock(&self.store).position.as_ref().is_some_and(|p: &Position| p.epoch() > 0);
+        let claimed = lock(&self.store).position.as_ref().is_some_and(|p| p.epoch() > 0);
         if self.processes.len() != 1 || !claimed {
             return false;
         }

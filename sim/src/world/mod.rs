@@ -6,6 +6,7 @@ mod net;
 mod oracles;
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, VecDeque},
     sync::{Arc, LazyLock, Mutex},
     time::Duration,
@@ -29,7 +30,7 @@ use crate::{
     extras::Extras,
     fault::Fault,
     oracle::{Failure, bounds::Dials, fencing::Fencing, prefix::Prefix, progress::Steps, window::Window},
-    plan::{Begin, Plan, Planned, Wishes},
+    plan::{Begin, ENDS_LINKS, Plan, Planned, Wishes},
     process::{End, Process, Reading},
     sink::{Deferred, Outcome, Script, Stage, lock},
     store::{Shared, Store},
@@ -59,9 +60,9 @@ static SETTINGS: LazyLock<Config> = LazyLock::new(|| Config {
     allow_unlogged_cascades: false,
     whole_history: false,
     limits: Limits {
-        stream_above: 64 << 10,
-        retained_max: 128 << 10,
-        row_event_max: 1 << 20,
+        stream_above: 8 << 10,
+        retained_max: 32 << 10,
+        row_event_max: 64 << 10,
         progress_every: Duration::from_secs(1),
         ..Limits::default()
     },
@@ -154,7 +155,7 @@ pub struct World {
     regimes: Regimes,
     directed: Directed,
     /// An older state of the target.
-    backup: Option<(Option<Position>, Prefix)>,
+    backup: Option<(Option<Arc<Position>>, Prefix)>,
     facts: Facts,
     dials: Dials,
     steps: Steps,
@@ -163,6 +164,8 @@ pub struct World {
     pub counts: Counts,
     trace: Option<VecDeque<String>>,
     tag_next: bool,
+    /// How often what ends a link may still wait for one.
+    waits: u32,
     /// What is committed next, where that was written down.
     script: VecDeque<Shape>,
     moments: Vec<Moment>,
@@ -241,14 +244,7 @@ impl World {
     }
 
     fn of_plan(plan: Plan, choices: Choices, traced: bool, library: bool) -> Self {
-        let servers = (1..=3_u8)
-            .map(|n| {
-                let mut server = Server::new(Uuid([n; 16]), u32::from(n), plan.version);
-                server.crc32 = plan.crc32;
-                server.restart(true, 1);
-                server
-            })
-            .collect();
+        let servers = servers(&plan);
         let planned = plan.faults.iter().copied().collect();
         let commits_left = plan.transactions.1;
         Self {
@@ -286,6 +282,7 @@ impl World {
             counts: Counts::default(),
             trace: traced.then(VecDeque::new),
             tag_next: false,
+            waits: 16,
             script: VecDeque::new(),
             moments: Vec::new(),
             plan,
@@ -371,7 +368,7 @@ impl World {
     /// Whether everything that was committed is where it should be.
     #[must_use]
     pub fn is_reached(&self) -> bool {
-        self.truth.is_reached(lock(&self.store).position.as_ref().map(Position::gtid_set))
+        self.truth.is_reached(lock(&self.store).gtid_set())
     }
 
     /// The tape so far.
@@ -494,7 +491,9 @@ impl World {
     fn act(&mut self, action: Action) -> Result<(), Failure> {
         match action {
             Action::Fault => {
-                if let Some(planned) = self.planned.pop_front() {
+                if let Some(planned) = self.planned.pop_front()
+                    && !self.waits_for_link(planned)
+                {
                     self.fault(planned)?;
                 }
             }
@@ -506,8 +505,7 @@ impl World {
                     self.commit();
                 }
                 let pace = self.plan.horizon / u64::from(self.plan.transactions.1);
-                let wait =
-                    self.plan.pace.unwrap_or_else(|| self.choices.pick(&[pace, 0, pace / 10, 2 * pace]));
+                let wait = self.plan.pace.unwrap_or_else(|| self.choices.pick(&[pace, 0, 0, 0, 3 * pace]));
                 self.commit_at = self.now + wait;
             }
             Action::Apply => self.apply_backlog(),
@@ -552,6 +550,17 @@ impl World {
             Action::Closed(id) => self.closed(id)?,
         }
         Ok(())
+    }
+
+    /// What ends a link waits for one, for a while.
+    fn waits_for_link(&mut self, planned: Planned) -> bool {
+        let written = self.plan.pace.is_some();
+        if written || !ENDS_LINKS.contains(&planned.fault) || !self.dumps().is_empty() || self.waits == 0 {
+            return false;
+        }
+        self.waits -= 1;
+        self.plan_soon(planned.fault, SECOND.max(self.plan.horizon / 32));
+        true
     }
 
     /// Carries out what every process wants, until nothing is left to do at this instant.
@@ -656,7 +665,12 @@ impl World {
 
     fn collect_deferred(&mut self, index: usize) {
         let Some(process) = self.processes.get(index) else { return };
-        let landed: Vec<Deferred> = lock(&process.stage).deferred.drain(..).collect();
+        let mut stage = lock(&process.stage);
+        if stage.deferred.is_empty() {
+            return;
+        }
+        let landed = std::mem::take(&mut stage.deferred);
+        drop(stage);
         for deferred in landed {
             let after = self.choices.pick(&[3 * SECOND, 1_000, 30 * SECOND, 100 * SECOND]);
             self.deferred.push((self.now + after, deferred));
@@ -947,12 +961,11 @@ impl World {
 
     /// Whether everything has been delivered and more can be committed.
     fn can_go_on(&self) -> bool {
-        let position = lock(&self.store).position.clone();
         let poisoned = self.truth.entries.iter().any(|entry| entry.poison.is_some());
         !self.facts.reset
             && !poisoned
             && self.backlog.is_empty()
-            && (self.facts.restored || self.truth.is_reached(position.as_ref().map(Position::gtid_set)))
+            && (self.facts.restored || self.truth.is_reached(lock(&self.store).gtid_set()))
     }
 
     fn has_converged(&self) -> bool {
@@ -966,7 +979,7 @@ impl World {
             return false;
         }
         let store = lock(&self.store);
-        let position = store.position.as_ref().map(Position::gtid_set);
+        let position = store.gtid_set();
         let executed = self.servers[self.primary].executed();
         self.truth.is_reached(position) && position.is_none_or(|position| position.is_subset(executed))
     }
@@ -974,7 +987,7 @@ impl World {
     /// What has not come about.
     fn pending(&self) -> String {
         let store = lock(&self.store);
-        let position = store.position.as_ref().map(Position::gtid_set);
+        let position = store.gtid_set();
         let next = self.truth.next_after(position);
         format!("not converged: {:?}; the next entry is {next:?}; stored is {position:?}", self.processes)
     }
@@ -1015,6 +1028,24 @@ impl World {
             trace.push_back(format!("{:>14.6} {}", now as f64 / 1e6, what()));
         }
     }
+}
+
+/// Three servers of an empty history. All runs begin with the same ones, so they are made once.
+fn servers(plan: &Plan) -> Vec<Server> {
+    type Made = Vec<(&'static str, bool, Server)>;
+    thread_local!(static MADE: RefCell<Made> = const { RefCell::new(Vec::new()) });
+    MADE.with_borrow_mut(|made| {
+        let known =
+            |made: &Made| made.iter().position(|(v, sums, _)| (*v, *sums) == (plan.version, plan.crc32));
+        let at = known(made).unwrap_or_else(|| {
+            let mut server = Server::new(Uuid([1; 16]), 1, plan.version);
+            server.crc32 = plan.crc32;
+            server.restart(true, 1);
+            made.push((plan.version, plan.crc32, server));
+            made.len() - 1
+        });
+        (1..=3).map(|n| made[at].2.twin(Uuid([n; 16]), u32::from(n))).collect()
+    })
 }
 
 /// How much a process lets come.

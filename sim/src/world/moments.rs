@@ -1,6 +1,6 @@
 //! Faults at moments that have a name.
 
-use capstan_core::{deliver::Position, gtid::Gtid};
+use capstan_core::gtid::Gtid;
 
 use super::World;
 use crate::{fault::Fault, oracle::Failure, plan::Planned, sink::lock};
@@ -69,8 +69,7 @@ impl World {
                 let Some(gtid) = self.nth(n) else { return false };
                 let between = self.processes.iter().any(|process| lock(&process.stage).committed);
                 let store = lock(&self.store);
-                between
-                    && store.position.as_ref().map(Position::gtid_set).is_some_and(|set| set.contains(&gtid))
+                between && store.gtid_set().is_some_and(|set| set.contains(&gtid))
             }
         }
     }

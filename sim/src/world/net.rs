@@ -32,7 +32,10 @@ pub(super) enum State {
 }
 
 /// Sizes of torn reads, used in turn.
-const TORN: &[&[usize]] = &[&[1, 3, 60_000], &[4, 19, 1_000], &[7, 2, 5_000], &[3, 1, 30_000]];
+const TORN: &[&[usize]] = &[&[1, 3, 8_000], &[4, 19, 500], &[7, 2, 1_000], &[3, 1, 4_000]];
+
+/// What is read at once at most.
+const CHUNK: usize = 8 << 10;
 
 impl Link {
     /// What it will do next.
@@ -163,7 +166,7 @@ impl World {
         let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
         let State::Open(session) = link.state else { return Ok(()) };
         link.reads += 1;
-        let mut n = credit.min(64 << 10);
+        let mut n = credit.min(CHUNK);
         if self.regimes.torn > self.now {
             let pattern = TORN[(self.regimes.torn % 4) as usize];
             n = n.min(pattern[(link.reads % 3) as usize]);
@@ -186,7 +189,7 @@ impl World {
         }
         let trickles = self.regimes.trickle > self.now && link.dump_since.is_some();
         if trickles {
-            n = n.min(500);
+            n = n.min(60);
             link.next_at = self.now + 10 * SECOND;
         }
         if link.dump_since.is_some_and(|since| since + 11 * SECOND <= self.now) {

@@ -25,7 +25,7 @@ impl World {
             // What was stored when it was applied: nothing is stored between two looks but these commits.
             let stored =
                 commits.first().map_or_else(|| lock(&self.store).position.clone(), |c| c.before.clone());
-            self.window.applied(&self.truth, &self.prefix, stored.as_ref(), application)?;
+            self.window.applied(&self.truth, &self.prefix, stored.as_deref(), application)?;
             self.counts.again = self.window.again;
         }
         for commit in &commits {
@@ -74,7 +74,7 @@ impl World {
     /// Whether a halt has a cause.
     pub(super) fn halt_is_sound(&self, process: &Process, code: Code) -> Result<(), Failure> {
         let store = lock(&self.store);
-        let stored = store.position.as_ref();
+        let stored = store.position.as_deref();
         let server = self.links.get(&process.id).map_or(self.primary, |link| link.server);
         let server = &self.servers[server];
         let mine = process.config.start.clone();
@@ -85,7 +85,7 @@ impl World {
             Start::At(set) => Some(set),
             Start::Stored | Start::Earliest | Start::Current => None,
         };
-        let told = process.told.as_ref().map(Position::gtid_set).or(begins);
+        let told = process.told.as_deref().map(Position::gtid_set).or(begins);
         halts::sound(&halts::World {
             code,
             told,

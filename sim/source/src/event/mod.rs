@@ -197,7 +197,7 @@ impl Event {
     /// The bytes, with a CRC32 if `crc32`. A format description has a sum always.
     #[must_use]
     pub fn encode(&self, crc32: bool) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64);
+        let mut out = Vec::with_capacity(128);
         put::int(&mut out, u64::from(self.timestamp), 4);
         out.push(self.body.code());
         put::int(&mut out, u64::from(self.server_id), 4);

@@ -134,14 +134,16 @@ impl Server {
                 self.set_session(&sql[4..], settings);
                 to.ok();
             }
-            sql if sql.contains("information_schema.REFERENTIAL_CONSTRAINTS") => {
+            sql if sql
+                .starts_with("SELECT CONSTRAINT_SCHEMA, TABLE_NAME FROM information_schema.REFERENTIAL") =>
+            {
                 to.columns(&["CONSTRAINT_SCHEMA", "TABLE_NAME"]);
                 for (schema, table) in &self.cascades {
                     to.row(&[schema.as_bytes(), table.as_bytes()]);
                 }
                 to.end();
             }
-            sql if sql.contains("information_schema.INNODB_FOREIGN") => {
+            sql if sql.starts_with("SELECT COUNT(*) FROM information_schema.INNODB_FOREIGN") => {
                 to.columns(&["COUNT(*)"]);
                 to.row(&[self.cascades.len().to_string().as_bytes()]);
                 to.end();
@@ -151,10 +153,10 @@ impl Server {
     }
 
     fn set_session(&self, assignments: &str, settings: &mut Settings) {
-        for assignment in assignments.split(", ") {
-            let Some((name, value)) = assignment.split_once(" = ") else { continue };
-            let value = value.trim_matches('\'');
-            match name {
+        for assignment in assignments.split(',') {
+            let Some((name, value)) = assignment.split_once('=') else { continue };
+            let value = value.trim_ascii().trim_matches('\'');
+            match name.trim_ascii() {
                 "@source_binlog_checksum" => {
                     settings.checksum = Some(match value {
                         "@@global.binlog_checksum" => self.crc32,

@@ -91,7 +91,7 @@ impl Dump {
     /// Writes the next event; `false`: everything was sent.
     pub(super) fn next(&mut self, files: &[File], out: &mut BytesMut) -> bool {
         loop {
-            let Some(at) = files.iter().position(|file| file.name() == self.file) else { return false };
+            let Some(at) = files.iter().rposition(|file| file.name() == self.file) else { return false };
             let file = &files[at];
             match self.step {
                 Step::Rotate => {
@@ -154,7 +154,7 @@ impl Dump {
     /// The group it is inside of.
     pub(super) fn inside(&self, files: &[File]) -> Option<Gtid> {
         let Step::Group(group, 1.., _) = self.step else { return None };
-        let file = files.iter().find(|file| file.name() == self.file)?;
+        let file = files.iter().rfind(|file| file.name() == self.file)?;
         file.groups().get(group)?.gtid().copied()
     }
 
@@ -176,7 +176,7 @@ impl Dump {
 
     /// A heartbeat at the present place.
     pub(super) fn heartbeat_now(&mut self, files: &[File]) -> Option<Vec<u8>> {
-        let file = files.iter().find(|file| file.name() == self.file)?;
+        let file = files.iter().rfind(|file| file.name() == self.file)?;
         Some(self.heartbeat(file))
     }
 

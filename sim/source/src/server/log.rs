@@ -9,7 +9,7 @@ use crate::{
 use capstan_core::gtid::GtidSet;
 
 /// A binlog file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct File {
     name: String,
     crc32: bool,
@@ -58,7 +58,7 @@ impl File {
     pub fn new(name: String, crc32: bool, previous: GtidSet, head: Vec<Event>) -> Self {
         let mut end = HEAD;
         let head = head.iter().map(|event| placed(&without_sum(event), &mut end, crc32)).collect();
-        let (own, groups, starts) = (GtidSet::new(), Vec::new(), Vec::new());
+        let (own, groups, starts) = (GtidSet::new(), Vec::with_capacity(16), Vec::with_capacity(16));
         Self { name, crc32, previous, own, head, groups, starts, end, tail: None }
     }
 

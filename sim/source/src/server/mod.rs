@@ -6,11 +6,13 @@ mod log;
 mod session;
 #[cfg(test)]
 mod tests;
+mod variables;
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 pub use log::File;
 pub use session::{Damage, SessionId};
+pub use variables::Variables;
 
 use self::session::Session;
 use crate::group::Group;
@@ -29,7 +31,7 @@ pub struct Server {
     /// As the greeting says it.
     pub version: String,
     /// Global variables by lower-case name.
-    pub variables: BTreeMap<Cow<'static, str>, Cow<'static, str>>,
+    pub variables: Variables,
     /// `binlog_checksum` of the files written from now on.
     pub crc32: bool,
     /// Tables under cascades that the log does not hold.
@@ -45,7 +47,7 @@ pub struct Server {
     files: Vec<File>,
     executed: GtidSet,
     purged: GtidSet,
-    sessions: BTreeMap<SessionId, Session>,
+    sessions: Vec<(SessionId, Box<Session>)>,
     next_session: u32,
 }
 
@@ -53,24 +55,11 @@ impl Server {
     /// A server with the settings that are asked for, and an empty log.
     #[must_use]
     pub fn new(uuid: Uuid, server_id: u32, version: &str) -> Self {
-        let variables = [
-            ("binlog_format", "ROW"),
-            ("binlog_row_image", "FULL"),
-            ("binlog_row_metadata", "FULL"),
-            ("binlog_row_value_options", ""),
-            ("gtid_mode", "ON"),
-            ("innodb_native_foreign_keys", "OFF"),
-            ("innodb_read_only", "OFF"),
-            ("log_bin", "ON"),
-            ("log_replica_updates", "ON"),
-            ("log_slave_updates", "ON"),
-            ("lower_case_table_names", "0"),
-        ];
         Self {
             uuid,
             server_id,
             version: version.into(),
-            variables: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            variables: Variables::default(),
             crc32: true,
             cascades: Vec::new(),
             is_replica: false,
@@ -80,14 +69,34 @@ impl Server {
             files: vec![File::first(version, true)],
             executed: GtidSet::new(),
             purged: GtidSet::new(),
-            sessions: BTreeMap::new(),
+            sessions: Vec::new(),
             next_session: 1,
+        }
+    }
+
+    /// Another server of the same settings and log, to which nobody is connected.
+    #[must_use]
+    pub fn twin(&self, uuid: Uuid, server_id: u32) -> Self {
+        Self {
+            uuid,
+            server_id,
+            version: self.version.clone(),
+            variables: self.variables.clone(),
+            cascades: self.cascades.clone(),
+            filters: self.filters.clone(),
+            password: self.password.clone(),
+            refuses: self.refuses.clone(),
+            files: self.files.clone(),
+            executed: self.executed.clone(),
+            purged: self.purged.clone(),
+            sessions: Vec::new(),
+            ..*self
         }
     }
 
     /// Sets a global variable.
     pub fn set(&mut self, name: &str, value: &str) {
-        self.variables.insert(name.to_owned().into(), value.to_owned().into());
+        self.variables.set(name, value);
     }
 
     /// `gtid_executed`.
@@ -144,7 +153,7 @@ impl Server {
     /// you are trying to delete, this statement does not delete the log file that is in use").
     pub fn purge(&mut self, keep: usize) {
         let mut drop = self.files.len().saturating_sub(keep.max(1));
-        for name in self.sessions.values().filter_map(Session::reads) {
+        for name in self.sessions.iter().filter_map(|(_, session)| session.reads()) {
             if let Some(used) = self.files.iter().position(|file| file.name() == name) {
                 drop = drop.min(used);
             }

@@ -1,6 +1,6 @@
 //! One connection of a client: greeting, authentication, commands, the dump.
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use sha2::{Digest as _, Sha256};
@@ -89,13 +89,14 @@ impl Server {
             }
             None => session.send(&greeting(&self.version, id)),
         }
-        self.sessions.insert(id, session);
+        self.sessions.push((id, Box::new(session)));
         id
     }
 
     /// Takes bytes of the client.
     pub fn receive(&mut self, id: SessionId, bytes: &[u8], now: u64) {
-        let Some(mut session) = self.sessions.remove(&id) else { return };
+        let Some(at) = self.sessions.iter().position(|(known, _)| *known == id) else { return };
+        let (_, mut session) = self.sessions.swap_remove(at);
         session.input.extend_from_slice(bytes);
         while let Some(payload) = session.next_payload() {
             if session.closing {
@@ -103,14 +104,14 @@ impl Server {
             }
             self.on_payload(&mut session, &payload, now);
         }
-        self.sessions.insert(id, session);
+        self.sessions.push((id, session));
     }
 
     /// At most `max` bytes for the client: what the client leaves unread is not even made.
     pub fn pull(&mut self, id: SessionId, max: usize, now: u64) -> Bytes {
-        let Some(session) = self.sessions.get_mut(&id) else { return Bytes::new() };
+        let Some((session, files)) = self.session(id) else { return Bytes::new() };
         while session.out.len() < max && !session.closing {
-            if !session.send_next(&self.files) {
+            if !session.send_next(files) {
                 break;
             }
             if let State::Dumping(dump) = &mut session.state {
@@ -125,29 +126,29 @@ impl Server {
 
     /// Whether there is something to pull.
     pub fn has_output(&mut self, id: SessionId) -> bool {
-        let Some(session) = self.sessions.get_mut(&id) else { return false };
+        let Some((session, files)) = self.session(id) else { return false };
         if !session.out.is_empty() {
             return true;
         }
-        !session.closing && session.send_next(&self.files)
+        !session.closing && session.send_next(files)
     }
 
     /// Whether the server has closed the connection; what was sent before can still be pulled.
     #[must_use]
     pub fn is_closed(&self, id: SessionId) -> bool {
-        self.sessions.get(&id).is_none_or(|session| session.closing && session.out.is_empty())
+        self.looked(id).is_none_or(|session| session.closing && session.out.is_empty())
     }
 
     /// Whether the session is inside its dump.
     #[must_use]
     pub fn is_dumping(&self, id: SessionId) -> bool {
-        self.sessions.get(&id).is_some_and(|session| matches!(session.state, State::Dumping(_)))
+        self.looked(id).is_some_and(|session| matches!(session.state, State::Dumping(_)))
     }
 
     /// The group of which a part has been sent.
     #[must_use]
     pub fn inside(&self, id: SessionId) -> Option<Gtid> {
-        match &self.sessions.get(&id)?.state {
+        match &self.looked(id)?.state {
             State::Dumping(dump) => dump.inside(&self.files),
             State::Login | State::Commands => None,
         }
@@ -156,7 +157,7 @@ impl Server {
     /// When the session's next heartbeat is due.
     #[must_use]
     pub fn heartbeat_at(&self, id: SessionId) -> Option<u64> {
-        let session = self.sessions.get(&id)?;
+        let session = self.looked(id)?;
         match &session.state {
             State::Dumping(dump) if dump.heartbeat_every > 0 && !session.closing => {
                 Some(dump.last_sent + dump.heartbeat_every)
@@ -170,25 +171,27 @@ impl Server {
         if self.heartbeat_at(id).is_none_or(|at| at > now) {
             return;
         }
-        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some((session, files)) = self.session(id) else { return };
         let State::Dumping(dump) = &mut session.state else { return };
         dump.last_sent = now;
         // With anything unsent the thread hangs in its write and is silent.
         if session.out.is_empty()
-            && let Some(event) = dump.heartbeat_now(&self.files)
+            && let Some(event) = dump.heartbeat_now(files)
         {
-            session.send_event(event, &self.files);
+            session.send_event(event, files);
         }
     }
 
     /// The client is gone.
     pub fn close(&mut self, id: SessionId) {
-        self.sessions.remove(&id);
+        self.sessions.retain(|(known, _)| *known != id);
     }
 
     /// Ends a session with an error, as KILL and shutdown do.
     pub fn kill(&mut self, id: SessionId, number: u16, text: &str) {
-        if let Some(session) = self.sessions.get_mut(&id).filter(|session| !session.closing) {
+        if let Some((session, _)) = self.session(id)
+            && !session.closing
+        {
             session.send(&answers::error(number, text, true));
             session.closing = true;
         }
@@ -196,7 +199,7 @@ impl Server {
 
     /// Damages the next event of a dump.
     pub fn damage(&mut self, id: SessionId, damage: Damage) {
-        if let Some(session) = self.sessions.get_mut(&id) {
+        if let Some((session, _)) = self.session(id) {
             session.damage = Some(damage);
         }
     }
@@ -204,7 +207,17 @@ impl Server {
     /// Whether the damage asked for has been done.
     #[must_use]
     pub fn is_damaged(&self, id: SessionId) -> bool {
-        self.sessions.get(&id).is_none_or(|session| session.damage.is_none())
+        self.looked(id).is_none_or(|session| session.damage.is_none())
+    }
+
+    fn looked(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.iter().find(|(known, _)| *known == id).map(|(_, session)| &**session)
+    }
+
+    /// A session, and the files it reads.
+    fn session(&mut self, id: SessionId) -> Option<(&mut Session, &[super::File])> {
+        let (_, session) = self.sessions.iter_mut().find(|(known, _)| *known == id)?;
+        Some((session, &self.files))
     }
 
     fn on_payload(&mut self, session: &mut Session, payload: &[u8], now: u64) {
@@ -246,7 +259,8 @@ impl Server {
         match command {
             0x01 => session.closing = true,
             0x03 => {
-                let sql = String::from_utf8_lossy(rest);
+                let sql =
+                    std::str::from_utf8(rest).map_or_else(|_| String::from_utf8_lossy(rest), Cow::Borrowed);
                 session.out.reserve(ROOM);
                 let mut to = Packets {
                     out: &mut session.out,
@@ -281,7 +295,7 @@ impl Server {
             return;
         };
         // `kill_zombie_dump_threads`: one dump per replica.
-        for other in self.sessions.values_mut() {
+        for (_, other) in &mut self.sessions {
             let same = other.settings.replica_uuid == session.settings.replica_uuid;
             if same && matches!(other.state, State::Dumping(_)) && !other.closing {
                 other.send(&answers::error(dump::REPLACED.0, dump::REPLACED.1, true));
