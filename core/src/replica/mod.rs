@@ -13,6 +13,7 @@
 mod entropy;
 mod gates;
 mod phase;
+pub mod requirements;
 mod seam;
 mod stream;
 

@@ -43,6 +43,8 @@ pub enum DefaultValue {
     Unsaid,
     /// A literal.
     Literal(Literal),
+    /// A literal in parentheses, an expression to the server: TEXT and BLOB take no other default.
+    Expression(Literal),
     /// An expression, a function, or a literal of a form that is not read.
     Computed,
 }
@@ -53,6 +55,7 @@ impl fmt::Debug for DefaultValue {
         f.write_str(match self {
             Self::Unsaid => "Unsaid",
             Self::Literal(_) => "Literal",
+            Self::Expression(_) => "Expression",
             Self::Computed => "Computed",
         })
     }
@@ -105,13 +108,16 @@ impl ColumnDefinition {
         }
         match &self.default {
             DefaultValue::Computed => None,
-            DefaultValue::Unsaid | DefaultValue::Literal(Literal::Null) => match self.nullable {
+            DefaultValue::Unsaid
+            | DefaultValue::Literal(Literal::Null)
+            | DefaultValue::Expression(Literal::Null) => match self.nullable {
                 Some(true) => Some(RowValue::Null),
                 // Without explicit_defaults_for_timestamp a TIMESTAMP is NOT NULL unless NULL is said.
                 None if !matches!(self.column_type, DeclaredType::Timestamp { .. }) => Some(RowValue::Null),
                 None | Some(false) => None,
             },
             DefaultValue::Literal(literal) => self.column_type.value_of(literal),
+            DefaultValue::Expression(literal) => self.column_type.value_of_expression(literal),
         }
     }
 }
@@ -240,6 +246,14 @@ fn single(cursor: &mut Cursor<'_>) -> Read<()> {
 /// What follows `DEFAULT`.
 fn default_value(cursor: &mut Cursor<'_>) -> Read<DefaultValue> {
     if cursor.at_symbol(b'(')? {
+        let mut ahead = cursor.clone();
+        ahead.accept_symbol(b'(')?;
+        if let Ok(literal) = Literal::read(&mut ahead)
+            && ahead.accept_symbol(b')')?
+        {
+            *cursor = ahead;
+            return Ok(DefaultValue::Expression(literal));
+        }
         cursor.group_or_token()?;
         return Ok(DefaultValue::Computed);
     }

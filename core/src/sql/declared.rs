@@ -322,14 +322,46 @@ impl DeclaredType {
                 members.iter().any(|member| member == value).then(|| text(value))
             }
             Self::Set(members) => set(literal.ascii()?, members).then(|| literal.ascii().map(text))?,
-            // In the session's time zone.
-            Self::Timestamp { .. }
+            Self::Timestamp { fsp } => timestamp(literal.ascii()?, *fsp).map(RowValue::Text),
             // These take no literal.
-            | Self::Text { .. }
-            | Self::Blob { .. }
-            | Self::Json
+            Self::Text { .. } | Self::Blob { .. } | Self::Json | Self::Geometry(_) | Self::Vector { .. } => {
+                None
+            }
+        }
+    }
+
+    /// The same for a literal in parentheses.
+    pub(super) fn value_of_expression(&self, literal: &Literal) -> Option<RowValue> {
+        // The most bytes of a type with so many bytes of length; a character of ASCII has four at most.
+        let most = |length_bytes: u8| (1_u64 << (8 * u32::from(length_bytes.min(4)))).saturating_sub(1);
+        match self {
+            Self::Text { length_bytes } => {
+                let value = literal.ascii()?;
+                ((value.len() as u64).saturating_mul(4) <= most(*length_bytes)).then(|| text(value))
+            }
+            Self::Blob { length_bytes } => {
+                let value = bytes_of(literal)?;
+                (value.len() as u64 <= most(*length_bytes)).then_some(RowValue::Bytes(value))
+            }
+            Self::Json => literal.ascii().filter(|value| ["{}", "[]"].contains(value)).map(text),
+            Self::Integer { .. }
+            | Self::Decimal { .. }
+            | Self::Float { .. }
+            | Self::Double { .. }
+            | Self::Bit { .. }
+            | Self::Year
+            | Self::Date
+            | Self::DateTime { .. }
+            | Self::Time { .. }
+            | Self::Timestamp { .. }
+            | Self::Char { .. }
+            | Self::Varchar { .. }
+            | Self::Binary { .. }
+            | Self::Varbinary { .. }
+            | Self::Enum(_)
+            | Self::Set(_)
             | Self::Geometry(_)
-            | Self::Vector { .. } => None,
+            | Self::Vector { .. } => self.value_of(literal),
         }
     }
 
@@ -757,6 +789,17 @@ fn date_time(value: &str, fsp: u8) -> Option<String> {
         return None;
     }
     Some(alloc::format!("{day} {}", time(clock, fsp)?))
+}
+
+/// A date and time that is the same in every time zone: zero, or one that says it is in UTC (from 8.0.19 on).
+fn timestamp(value: &str, fsp: u8) -> Option<String> {
+    if let Some(utc) = value.strip_suffix("+00:00") {
+        let value = date_time(utc, fsp)?;
+        let in_range = ("1970-01-01 00:00:01".."2038-01-19 03:14:07").contains(&value.get(..19)?);
+        return in_range.then_some(value);
+    }
+    let zero = value.bytes().all(|b| b == b'0' || !b.is_ascii_digit());
+    date_time(value, fsp).filter(|_| zero)
 }
 
 /// `hh:mm:ss[.f]` with zeros up to `fsp`.

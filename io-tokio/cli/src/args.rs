@@ -33,7 +33,11 @@ pub enum Command {
     /// killed with SIGKILL midway, resumes it, and compares both sides: counts and an order-keeping hash
     /// over all changes.
     Demo(Demo),
-    /// Connects and says what a pipeline would find: ok, refuse or unknown.
+    /// Connects and says what a pipeline would find: ok, warn, refuse or unknown.
+    ///
+    /// Each gate, privilege, table and setting with what to do about it, as a statement to run where there is one.
+    /// What cannot be seen for want of a privilege is unknown, never ok. Exit status 0, or 3 if a pipeline would be refused.
+    #[command(after_help = CHECK_EXAMPLES)]
     Check(Check),
     /// Prints changes as they are committed.
     #[command(after_help = TAIL_EXAMPLES)]
@@ -49,6 +53,12 @@ pub enum Command {
     /// Says what the process that keeps a target said last.
     Status(Status),
 }
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  capstan check mysql://repl@db/ --tables 'shop.*'
+  capstan check mysql://repl@db/ sqlite:shop.db            # could it resume?
+  capstan check mysql://repl@db/ -o json";
 
 const TAIL_EXAMPLES: &str = "\
 Examples:
@@ -233,8 +243,21 @@ pub struct Sync {
 pub struct Check {
     #[command(flatten)]
     pub source: SourceArgs,
+
+    /// A target, as given to sync: its stored position is tested, too, without taking it over.
+    #[arg(value_name = "TARGET")]
+    pub target: Option<String>,
+
     #[command(flatten)]
     pub capture: CaptureArgs,
+
+    /// The file that tail keeps its position in, likewise.
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+
+    /// Read settings from this TOML file, as tail and sync do. The command line wins.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 
     /// How it prints.
     #[arg(short, long, value_enum, default_value = "text")]
@@ -290,6 +313,9 @@ pub enum PositionCommand {
         /// The transaction.
         #[arg(long, value_name = "GTID")]
         gtid: String,
+        /// It is not the next one of its source: numbers before it are still to come, or were never used.
+        #[arg(long)]
+        ahead: bool,
         /// Why; recorded in the target.
         #[arg(long)]
         reason: String,

@@ -37,18 +37,19 @@ fn run_on(command: &PositionCommand, of: &PositionOf) -> Result<u8, Failure> {
     match command {
         PositionCommand::Show(_) => show(&stored, of.output),
         PositionCommand::Export(_) => say!("{}", stored.gtid_set()),
-        PositionCommand::Skip { gtid, reason, .. } => {
+        PositionCommand::Skip { gtid, ahead, reason, .. } => {
             let gtid: capstan::Gtid = gtid.parse().map_err(|_| invalid("gtid", "is no GTID"))?;
             if stored.gtid_set().contains(&gtid) {
                 return Err(invalid("gtid", "is processed already").into());
             }
             let newest =
                 stored.gtid_set().intervals(&gtid.tsid()).last().map_or(0, |interval| interval.end());
-            if gtid.gno() > newest.saturating_add(1) {
-                eprintln!(
-                    "capstan: {gtid} is not the next transaction of its source (that is number {}). If it does not exist, the \
-                     source will be found behind until it does.",
-                    newest.saturating_add(1)
+            if gtid.gno() > newest.saturating_add(1) && !ahead {
+                // One that does not exist would leave the source behind its target until it does.
+                let next = newest.saturating_add(1);
+                tell!("capstan: the next transaction of that source is number {next}");
+                return Err(
+                    invalid("gtid", "is not the next one of its source (--ahead if it is meant)").into()
                 );
             }
             let moved = stored.clone().with_skipped(&gtid);

@@ -4,7 +4,7 @@ use std::{io::IsTerminal as _, path::Path, time::Duration};
 
 use capstan::{
     BatchLimits, Builder, Code, Detail, Halt, Limits, Replica, Secret, Source, Start,
-    core::capture::CapturedSet,
+    core::capture::CapturedSet, net::TokioNet,
 };
 use serde::Deserialize;
 
@@ -61,6 +61,25 @@ impl File {
                 invalid("config", "is not valid TOML, or a value has the wrong type")
             }
         })
+    }
+
+    /// What is captured, by the command line where it says something.
+    pub fn capture(&self, line: &CaptureArgs) -> CaptureArgs {
+        CaptureArgs {
+            tables: first(&line.tables, &self.tables),
+            exclude: first(&line.exclude, &self.exclude),
+            exclude_columns: first(&line.exclude_columns, &self.exclude_columns),
+        }
+    }
+
+    /// `server-id`.
+    pub const fn server_id(&self) -> Option<u32> {
+        self.server_id
+    }
+
+    /// `allow-unlogged-cascades`.
+    pub fn allow_unlogged_cascades(&self) -> bool {
+        self.allow_unlogged_cascades.unwrap_or(false)
     }
 
     /// `partial`.
@@ -137,13 +156,17 @@ pub fn builder(
     run: &RunArgs,
     file: &File,
 ) -> Result<Builder, Halt> {
-    let mut builder = Replica::builder(source(source_args, file)?)
-        .tables(first(&capture.tables, &file.tables))
-        .exclude(first(&capture.exclude, &file.exclude))
-        .exclude_columns(first(&capture.exclude_columns, &file.exclude_columns))
+    let source = source(source_args, file)?;
+    let capture = file.capture(capture);
+    // Certificates that cannot be read are found before a target is made.
+    TokioNet::new(source.ssl())?;
+    let mut builder = Replica::builder(source)
+        .tables(capture.tables)
+        .exclude(capture.exclude)
+        .exclude_columns(capture.exclude_columns)
         .override_stored(run.override_stored)
         .strict(run.strict || file.strict.unwrap_or(false))
-        .allow_unlogged_cascades(run.allow_unlogged_cascades || file.allow_unlogged_cascades.unwrap_or(false))
+        .allow_unlogged_cascades(run.allow_unlogged_cascades || file.allow_unlogged_cascades())
         .limits(file.limits())
         .batch(file.batch());
     if let Some(id) = source_args.server_id.or(file.server_id) {

@@ -2,11 +2,12 @@
 
 use std::{
     io::{IsTerminal as _, Write as _},
+    path::Path,
     time::Instant,
 };
 
 use capstan::{
-    BlockingSink as _, Code, Halt, Handle, Start,
+    BlockingSink, Builder, Code, Halt, Handle, Position, SinkError, Start,
     jsonl::{JsonFile, JsonOptions},
     sqlite::{Ledger, LedgerOptions, Mirror, MirrorOptions},
 };
@@ -14,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::{
-    args::{BigintText, Output, Sync},
+    args::{BigintText, Output, Sync, invalid},
     failure::Failure,
     pipeline::{runtime, to_end},
     settings::{self, File},
@@ -30,44 +31,55 @@ pub fn run(args: Sync) -> Result<u8, Failure> {
         settings::builder(&args.source, &args.capture, &args.run, &file)?.identity(target.identity());
     let given = settings::given_start(&args.run, &file)?;
     let text = BigintText::options(args.run.bigint);
-    let mut watch = Watcher::new(&target, args.output);
-    let done = match &target {
+    let watch = Watcher::new(&target, args.output);
+    let stored = |position: Result<Option<Position>, SinkError>| {
+        position.map(|position| position.is_some()).map_err(|error| Halt::from(&error))
+    };
+    match &target {
         Target::Mirror(path) => {
+            if args.run.bigint.is_some() {
+                return Err(invalid("bigint", "is for text: a mirror holds integers as such").into());
+            }
             let partial = args.run.partial || file.partial();
             let seeded = args.run.seeded_at.is_some() || file.is_seeded();
+            builder = builder.whole_history(!partial && !seeded);
             let mut options = MirrorOptions::default();
             options.partial = partial;
-            let mut mirror = Mirror::open(path, options)?;
-            let stored = mirror.position().map_err(|error| Halt::from(&error))?.is_some();
-            builder = builder.start(start(given, stored, &args)?).whole_history(!partial && !seeded);
-            let replica = builder.build()?;
-            let handle = replica.handle();
-            runtime()?.block_on(to_end(replica.run_blocking(mirror), handle, |handle| watch.see(handle)))
+            let open = || Mirror::open(path, options);
+            run_into(path, open, |mirror| stored(mirror.position()), builder, given, &args, watch)
         }
         Target::Ledger(path) => {
             let mut options = LedgerOptions::default();
             options.text = text;
-            let mut ledger = Ledger::open(path, options)?;
-            let stored = ledger.position().map_err(|error| Halt::from(&error))?.is_some();
-            builder = builder.start(start(given, stored, &args)?);
-            let replica = builder.build()?;
-            let handle = replica.handle();
-            runtime()?.block_on(to_end(replica.run_blocking(ledger), handle, |handle| watch.see(handle)))
+            let open = || Ledger::open(path, options);
+            run_into(path, open, |ledger| stored(ledger.position()), builder, given, &args, watch)
         }
         Target::JsonLines(path) => {
             let mut options = JsonOptions::default();
             options.text = text;
-            let mut lines = JsonFile::open(path, options)?;
-            let stored = lines.position().map_err(|error| Halt::from(&error))?.is_some();
-            builder = builder.start(start(given, stored, &args)?);
-            let replica = builder.build()?;
-            let handle = replica.handle();
-            runtime()?.block_on(to_end(replica.run_blocking(lines), handle, |handle| watch.see(handle)))
+            let open = || JsonFile::open(path, options);
+            run_into(path, open, |lines| stored(lines.position()), builder, given, &args, watch)
         }
-        Target::Checkpoint(_) => {
-            return Err(crate::args::invalid("TARGET", "is a checkpoint, which holds no changes").into());
-        }
-    };
+        Target::Checkpoint(_) => Err(invalid("TARGET", "is a checkpoint, which holds no changes").into()),
+    }
+}
+
+/// Runs the pipeline into a target. One that is not there yet is made once everything else is in order.
+fn run_into<S: BlockingSink + 'static>(
+    path: &Path,
+    open: impl Fn() -> Result<S, Halt>,
+    is_stored: impl Fn(&mut S) -> Result<bool, Halt>,
+    builder: Builder,
+    given: Option<Start>,
+    args: &Sync,
+    mut watch: Watcher,
+) -> Result<u8, Failure> {
+    let mut sink = if path.exists() { Some(open()?) } else { None };
+    let stored = sink.as_mut().map_or(Ok(false), is_stored)?;
+    let replica = builder.start(start(given, stored, args)?).build()?;
+    let sink = sink.map_or_else(open, Ok)?;
+    let handle = replica.handle();
+    let done = runtime()?.block_on(to_end(replica.run_blocking(sink), handle, |handle| watch.see(handle)));
     watch.end();
     done
 }
@@ -79,9 +91,7 @@ fn refuse_what_is_to_come(args: &Sync) -> Result<(), Halt> {
         (!args.copy_again.is_empty(), "copy-again"),
     ];
     match to_come.iter().find(|(given, _)| *given) {
-        Some((_, name)) => {
-            Err(crate::args::invalid(name, "is not available yet: the initial copy is still to come"))
-        }
+        Some((_, name)) => Err(invalid(name, "is not available yet: the initial copy is still to come")),
         None => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use capstan::{Code, Detail, Halt};
+use capstan::{Code, Detail, Halt, Position, checkpoint::FileCheckpoint, jsonl::JsonFile};
 
 use crate::args::invalid;
 
@@ -55,6 +55,16 @@ impl Target {
         }
     }
 
+    /// What is stored in it, at a glance: nothing is locked, made or changed.
+    pub fn peek(&self) -> Result<Option<Position>, Halt> {
+        match self {
+            Self::Mirror(path) => capstan::sqlite::peek(path, "mirror"),
+            Self::Ledger(path) => capstan::sqlite::peek(path, "ledger"),
+            Self::JsonLines(path) => JsonFile::peek(path),
+            Self::Checkpoint(path) => peek_checkpoint(path),
+        }
+    }
+
     /// The file in which its process says how it is.
     pub fn status_path(&self) -> PathBuf {
         let mut name = self.path().as_os_str().to_owned();
@@ -67,6 +77,11 @@ impl Target {
         let path = std::path::absolute(self.path()).unwrap_or_else(|_| self.path().to_owned());
         path.into_os_string().into_encoded_bytes()
     }
+}
+
+/// [`Target::peek`] of the file that `tail --checkpoint` keeps.
+pub fn peek_checkpoint(path: &Path) -> Result<Option<Position>, Halt> {
+    FileCheckpoint::peek(path)
 }
 
 #[cfg(test)]

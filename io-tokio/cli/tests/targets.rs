@@ -65,7 +65,8 @@ fn a_position_is_shown_exported_and_moved_by_a_recorded_decision() {
         let skip = |gtid: &str, reason: &str| {
             capstan(&["position", "skip", "--gtid", gtid, "--reason", reason, &target, "-o", "json"])
         };
-        for (gtid, reason) in [("nonsense", "r"), (&*gtid, "  "), (&*format!("{UUID}:5"), "r")] {
+        let (processed, ahead) = (format!("{UUID}:5"), format!("{UUID}:60"));
+        for (gtid, reason) in [("nonsense", "r"), (&*gtid, "  "), (&*processed, "r"), (&*ahead, "r")] {
             let called = skip(gtid, reason);
             assert_eq!(
                 (called.status, called.halt()["code"].as_str()),
@@ -169,6 +170,50 @@ fn odd_targets_are_refused_and_left_as_they_are() {
     }
     assert_eq!(fs::read(at("notes.txt")).unwrap(), notes);
     assert_eq!(fs::read(at("other.db")).unwrap(), database);
+    assert_eq!(names(folder.path()), ["folder", "notes.txt", "other.db"], "nothing lies beside them");
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Red when the target is opened before the rest was looked at.
+#[test]
+fn a_target_is_made_once_everything_else_is_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("capstan.toml");
+    fs::write(&config, "[limits]\nheartbeat-ms = 20000\nsilence-ms = 1000\n").unwrap();
+    let config = config.to_str().unwrap();
+    for kind in ["sqlite:NAME", "sqlite:NAME?mode=ledger", "jsonl:NAME"] {
+        let target = kind.replace("NAME", folder.path().join("new").to_str().unwrap());
+        for (arguments, code) in [
+            (&[][..], "start_position_required"),
+            (&["--start", "earliest", "--tables", "a.b.c.d"][..], "config_invalid"),
+            (&["--start", "earliest", "--config", config][..], "config_invalid"),
+            (&["--start", "earliest", "--seeded-at", ""][..], "config_invalid"),
+        ] {
+            let called = capstan(&[&["sync", SOURCE, &target, "-o", "json"][..], arguments].concat());
+            assert_eq!(
+                (called.status, called.halt()["code"].as_str()),
+                (3, Some(code)),
+                "{arguments:?}: {called:?}"
+            );
+        }
+        let source = "mysql://u@127.0.0.1:1/?ssl-ca=/no/such.pem";
+        assert_eq!(capstan(&["sync", source, &target, "--start", "earliest"]).status, 3, "{target}");
+        assert_eq!(names(folder.path()), ["capstan.toml"], "{target}");
+    }
+    let mirror = format!("sqlite:{}", folder.path().join("new").display());
+    let called =
+        capstan(&["sync", SOURCE, &mirror, "--start", "earliest", "--bigint", "string", "-o", "json"]);
+    assert_eq!((called.status, called.halt()["code"].as_str()), (3, Some("config_invalid")), "{called:?}");
+    assert!(called.err.contains("bigint"), "{called:?}");
+    assert_eq!(names(folder.path()), ["capstan.toml"]);
 }
 
 #[test]

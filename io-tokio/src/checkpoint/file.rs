@@ -33,13 +33,21 @@ impl FileCheckpoint {
     /// `position_read_failed` and `position_format_newer` where it holds something else.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Halt> {
         let path = path.into();
-        let lock = Lock::take(&path)?;
         if path.is_dir() {
             return Err(unusable(&path, &std::io::ErrorKind::IsADirectory.into()));
         }
+        let lock = Lock::take(&path)?;
         let checkpoint = Self { path, _lock: lock };
         read(&checkpoint.path).map_err(|error| Halt::from(&error))?;
         Ok(checkpoint)
+    }
+
+    /// What is stored, at a glance: nothing is locked or made.
+    ///
+    /// # Errors
+    /// `position_read_failed`, `position_format_newer`.
+    pub fn peek(path: impl AsRef<Path>) -> Result<Option<Position>, Halt> {
+        read(path.as_ref()).map_err(|error| Halt::from(&error))
     }
 }
 

@@ -23,7 +23,7 @@ use std::{
 };
 
 use capstan_core::{
-    config::Config,
+    config::{Config, Until},
     deliver::{Ack, BatchLimits, BatchState, Delivery, FailureClass, Push, Seq, SinkError, SinkFailure},
     halt::{Code, Halt},
     replica::{self, Input, LoadReason, Loaded, Output, Read},
@@ -173,6 +173,10 @@ impl<N: Net> fmt::Debug for Driver<'_, N> {
 impl<'n, N: Net> Driver<'n, N> {
     fn new(setup: Setup<'n, N>) -> Self {
         let now = setup.net.now();
+        let until = match &setup.config.until {
+            Some(Until::Set(set)) => Some(set.clone()),
+            Some(Until::Now) | None => None,
+        };
         let (freed, released) = mpsc::unbounded_channel();
         Self {
             net: setup.net,
@@ -192,7 +196,7 @@ impl<'n, N: Net> Driver<'n, N> {
             end: None,
             now,
             batches_at_once: 0,
-            watch: Watch::new(setup.handle, setup.recorder),
+            watch: Watch::new(setup.handle, setup.recorder, until),
         }
     }
 

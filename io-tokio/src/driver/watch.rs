@@ -5,6 +5,7 @@ use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 use capstan_core::{
     binlog::rows::RowsEvent,
     deliver::{Delivery, Event, Position, Seq},
+    gtid::GtidSet,
     halt::{Code, Halt},
     replica::Replica,
     time::Now,
@@ -40,6 +41,8 @@ pub(super) struct Watch {
     sink_trouble: Option<Code>,
     link_trouble: Option<Code>,
     dirty: bool,
+    /// Where to stop, until it was looked at.
+    until: Option<GtidSet>,
 }
 
 impl fmt::Debug for Watch {
@@ -49,7 +52,7 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    pub(super) fn new(handle: Handle, recorder: Arc<dyn Recorder>) -> Self {
+    pub(super) fn new(handle: Handle, recorder: Arc<dyn Recorder>, until: Option<GtidSet>) -> Self {
         Self {
             handle,
             recorder,
@@ -61,6 +64,7 @@ impl Watch {
             sink_trouble: None,
             link_trouble: None,
             dirty: true,
+            until,
         }
     }
 
@@ -139,6 +143,14 @@ impl Watch {
             if let Some(code) = facts.trouble {
                 // Once per cause: tried again within the budget, so whoever waits should know for what.
                 tracing::warn!(code = code.as_str(), "no stream from the source at the moment; trying again");
+            }
+        }
+        if let Some(executed) = &facts.executed
+            && let Some(until) = self.until.take()
+        {
+            let missing = until.subtract(executed);
+            if !missing.is_empty() {
+                tracing::warn!(%missing, "the end is not reached before the source has executed these, too");
             }
         }
         self.dirty |= changed || facts.bytes != self.told.bytes || facts.dials != self.told.dials;

@@ -74,6 +74,17 @@ impl JsonFile {
     /// file is shorter than it says; `position_format_newer`.
     pub fn open(path: impl Into<PathBuf>, options: JsonOptions) -> Result<Self, Halt> {
         let path = path.into();
+        if path.is_dir() {
+            return Err(unusable(&path, &std::io::ErrorKind::IsADirectory.into()));
+        }
+        let foreign = || {
+            let why = "has content, but no record of ours beside it";
+            Halt::new(Code::TargetOfAnotherSource).with(Detail::Setting(path.display().to_string(), why))
+        };
+        // What is somebody else's is refused before anything of ours lies beside it.
+        if path.metadata().is_ok_and(|found| found.len() > 0) && !record_path(&path).exists() {
+            return Err(foreign());
+        }
         let lock = Lock::take(&path)?;
         let file = OpenOptions::new()
             .create(true)
@@ -88,10 +99,7 @@ impl JsonFile {
             .map_err(|error| Halt::from(&error).with(Detail::Setting(name(), "has a record that is none")))?;
         let record = match record {
             Some(record) => record,
-            None if size > 0 => {
-                let why = "has content, but no record of ours beside it";
-                return Err(Halt::new(Code::TargetOfAnotherSource).with(Detail::Setting(name(), why)));
-            }
+            None if size > 0 => return Err(foreign()),
             None => {
                 // Before the first byte: a file with content and no record is somebody else's.
                 write(&path, 0, None, options.sync).map_err(|error| Halt::from(&error))?;
@@ -108,6 +116,15 @@ impl JsonFile {
             Self { path, file, length, position, dirty: true, worked: false, gather, options, _lock: lock };
         this.cut().map_err(|error| Halt::from(&error))?;
         Ok(this)
+    }
+
+    /// What is stored beside the file, at a glance: nothing is locked, made or cut.
+    ///
+    /// # Errors
+    /// `position_read_failed`, `position_format_newer`, `target_of_another_source`.
+    pub fn peek(path: impl AsRef<Path>) -> Result<Option<Position>, Halt> {
+        let record = read(path.as_ref()).map_err(|error| Halt::from(&error))?;
+        Ok(record.and_then(|record| record.position))
     }
 
     /// Bytes of the file that the position covers.

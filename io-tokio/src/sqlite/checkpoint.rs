@@ -7,11 +7,8 @@ use capstan_core::{
     halt::Halt,
 };
 
-use super::database::{Database, Synchronous};
-use crate::{
-    checkpoint::BlockingCheckpointStore,
-    decision::{Decision, Stored},
-};
+use super::database::{Database, Synchronous, stored_in_database};
+use crate::checkpoint::BlockingCheckpointStore;
 
 /// A position in the table `capstan_position` of a SQLite database, for library-owned mode.
 #[derive(Debug)]
@@ -37,17 +34,4 @@ impl BlockingCheckpointStore for SqliteCheckpoint {
     }
 }
 
-impl Stored for SqliteCheckpoint {
-    fn stored(&mut self) -> Result<Option<Position>, SinkError> {
-        self.0.position()
-    }
-
-    fn decide(
-        &mut self,
-        expected: &Expected,
-        position: &Position,
-        decision: &Decision,
-    ) -> Result<(), SinkError> {
-        self.0.decide(expected, position, decision)
-    }
-}
+stored_in_database!(SqliteCheckpoint, 0);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use capstan_core::{
-    deliver::{Expected, Position, SinkError},
+    deliver::{Ack, BlockingBatch, Expected, Position, SinkError},
     halt::{Code, Detail, Halt},
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior};
@@ -89,11 +89,20 @@ impl Database {
         tables: &str,
         synchronous: Synchronous,
     ) -> Result<Self, Halt> {
-        let lock = Lock::take(path)?;
         let name = || path.display().to_string();
         if path.is_dir() {
             return Err(unusable(path, &std::io::ErrorKind::IsADirectory.into()));
         }
+        // What is somebody else's is refused before anything of ours lies beside it.
+        if path.metadata().is_ok_and(|found| found.len() > 0) {
+            match look(path, kind) {
+                Ok(_) => {}
+                // A log that a crash left is not for who may only read.
+                Err(Foreign::Sqlite(error)) if !is_no_database(&error) => {}
+                Err(why) => return Err(why.halt(path)),
+            }
+        }
+        let lock = Lock::take(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -104,7 +113,7 @@ impl Database {
         if connection.is_readonly("main").map_err(fault)? {
             return Err(invalid(&name(), "may not be written"));
         }
-        // The kind is looked at before anything is written: a file that is not ours stays as it was.
+        // And looked at again before anything is written: a file that is not ours stays as it was.
         check_kind(&connection, kind).map_err(|why| why.halt(path))?;
         connection
             .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))
@@ -148,14 +157,29 @@ impl Database {
         Ok(Batch { transaction, seen, text })
     }
 
-    /// Moves the position by hand.
+    /// Takes a batch: what `write` writes and the position in one transaction.
+    pub(super) fn apply<'b>(
+        &mut self,
+        mut batch: BlockingBatch<'b>,
+        write: impl FnOnce(&Connection, &mut BlockingBatch<'b>) -> Result<(), SinkError>,
+    ) -> Result<Ack, SinkError> {
+        let open = self.begin(batch.expected())?;
+        write(&open.transaction, &mut batch)?;
+        let ack = batch.finish()?;
+        open.commit(ack.position())?;
+        Ok(ack)
+    }
+
+    /// Moves the position by hand, with what `also` changes.
     pub(super) fn decide(
         &mut self,
         expected: &Expected,
         position: &Position,
         decision: &Decision,
+        also: impl FnOnce(&Connection) -> Result<(), SinkError>,
     ) -> Result<(), SinkError> {
         let batch = self.begin(expected)?;
+        also(&batch.transaction)?;
         batch
             .transaction
             .execute(
@@ -176,9 +200,30 @@ impl Database {
     }
 }
 
+/// `Stored` for a target whose field is a [`Database`].
+macro_rules! stored_in_database {
+    ($target:ty, $field:tt) => {
+        impl $crate::decision::Stored for $target {
+            fn stored(&mut self) -> Result<Option<Position>, SinkError> {
+                self.$field.position()
+            }
+
+            fn decide(
+                &mut self,
+                expected: &Expected,
+                position: &Position,
+                decision: &$crate::decision::Decision,
+            ) -> Result<(), SinkError> {
+                self.$field.decide(expected, position, decision, |_| Ok(()))
+            }
+        }
+    };
+}
+pub(super) use stored_in_database;
+
 /// An open transaction. Dropped, it is rolled back.
 pub(super) struct Batch<'a> {
-    pub(super) transaction: Transaction<'a>,
+    transaction: Transaction<'a>,
     seen: &'a mut Option<(String, Position)>,
     text: &'a mut String,
 }
@@ -202,6 +247,27 @@ impl Batch<'_> {
         *seen = Some((text.clone(), position.clone()));
         Ok(())
     }
+}
+
+/// What is stored in the database of a pipeline of `kind` (`mirror`, `ledger`, `checkpoint`), at a glance: nothing is
+/// locked or made, and whoever writes it goes on.
+///
+/// # Errors
+/// `target_of_another_source`, `position_read_failed`, `position_format_newer`; `config_invalid` where it cannot be read.
+pub fn peek(path: &Path, kind: &str) -> Result<Option<Position>, Halt> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let connection = look(path, kind).map_err(|why| why.halt(path))?;
+    let ours = connection.table_exists(None, "capstan_position").map_err(|error| opening(path, &error))?;
+    let text = if ours { stored_text(&connection).map_err(|error| Halt::from(&error))? } else { None };
+    text.map(|text| Position::decode(&text).map_err(|error| Halt::from(&SinkError::from(error)))).transpose()
+}
+
+fn look(path: &Path, kind: &str) -> Result<Connection, Foreign> {
+    let connection = Connection::open_with_flags(PathBuf::from(path), OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .map_err(Foreign::Sqlite)?;
+    check_kind(&connection, kind).map(|()| connection)
 }
 
 fn stored_text(connection: &Connection) -> Result<Option<String>, SinkError> {
@@ -246,6 +312,10 @@ impl Foreign {
                 .with(Detail::Setting(name, "was written by a newer version")),
         }
     }
+}
+
+fn is_no_database(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase)
 }
 
 fn check_kind(connection: &Connection, kind: &str) -> Result<(), Foreign> {

@@ -16,13 +16,10 @@ use capstan_core::{
 use rusqlite::CachedStatement;
 
 use super::{
-    database::{Database, Synchronous},
+    database::{Database, Synchronous, stored_in_database},
     failure::{Step, failed},
 };
-use crate::{
-    decision::{Decision, Stored},
-    fault::fault_point,
-};
+use crate::fault::fault_point;
 
 const TABLES: &str = r#"
 CREATE TABLE IF NOT EXISTS capstan_ledger (
@@ -127,12 +124,10 @@ impl BlockingSink for Ledger {
         self.database.position()
     }
 
-    fn apply(&mut self, mut batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
+    fn apply(&mut self, batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
         let Self { database, options, line } = self;
-        let open = database.begin(batch.expected())?;
-        {
-            let insert =
-                open.transaction.prepare_cached(INSERT).map_err(|error| failed(Step::Write, error))?;
+        database.apply(batch, |connection, batch| {
+            let insert = connection.prepare_cached(INSERT).map_err(|error| failed(Step::Write, error))?;
             let mut writer = Writer { insert, line, text: options.text };
             while let Some(unit) = batch.next()? {
                 match unit {
@@ -145,27 +140,12 @@ impl BlockingSink for Ledger {
                     BlockingUnit::Progress(_) => {}
                 }
             }
-        }
-        let ack = batch.finish()?;
-        open.commit(ack.position())?;
-        Ok(ack)
+            Ok(())
+        })
     }
 }
 
-impl Stored for Ledger {
-    fn stored(&mut self) -> Result<Option<Position>, SinkError> {
-        self.database.position()
-    }
-
-    fn decide(
-        &mut self,
-        expected: &Expected,
-        position: &Position,
-        decision: &Decision,
-    ) -> Result<(), SinkError> {
-        self.database.decide(expected, position, decision)
-    }
-}
+stored_in_database!(Ledger, database);
 
 impl Line {
     fn head(&mut self, gtid: Option<&Gtid>, committed_at: Option<SourceTime>) {

@@ -9,6 +9,6 @@ mod mirror;
 mod tests;
 
 pub use checkpoint::SqliteCheckpoint;
-pub use database::Synchronous;
+pub use database::{Synchronous, peek};
 pub use ledger::{Ledger, LedgerOptions};
 pub use mirror::{Mirror, MirrorOptions};

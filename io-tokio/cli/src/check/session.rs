@@ -6,7 +6,7 @@ use capstan::{
     core::{
         link::{
             Capabilities, ErrorMeaning, Framer, Handshake, HandshakeError, Query, QueryLimits, QueryResult,
-            QueryStep, ServerError, ServerVersion, Step, packet::encode,
+            QueryStep, ResultSet, ServerError, ServerVersion, Step, packet::encode,
         },
         replica::LostReason,
     },
@@ -20,6 +20,21 @@ const ANSWER_MAX: usize = 64 << 20;
 /// `COM_QUERY`.
 const COM_QUERY: u8 = 0x03;
 
+/// `COM_BINLOG_DUMP`, the log from a place in a file.
+const COM_BINLOG_DUMP: u8 = 0x12;
+
+/// `BIN_LOG_HEADER_SIZE`: where the first event is.
+const BINLOG_START: u32 = 4;
+
+/// `BINLOG_DUMP_NON_BLOCK`: end at the log's end.
+const BINLOG_DUMP_NON_BLOCK: u16 = 1;
+
+/// Ours for that one look: the last of the range that replicas draw from.
+const SERVER_ID: u32 = *capstan::SERVER_ID_RANGE.end();
+
+/// `FORMAT_DESCRIPTION_EVENT`.
+const FORMAT_DESCRIPTION: u8 = 15;
+
 /// An open session.
 pub(super) struct Session {
     stream: TokioStream,
@@ -30,7 +45,18 @@ pub(super) struct Session {
 }
 
 /// An answer, or the server's refusal to give one.
-pub(super) type Answer = Result<Vec<Vec<Option<String>>>, ServerError>;
+pub(super) type Answer = Result<ResultSet, ServerError>;
+
+/// The rows of an answer, as text.
+pub(super) fn rows(answer: &ResultSet) -> impl Iterator<Item = Vec<Option<String>>> + '_ {
+    let text = |cell: &Option<Bytes>| cell.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    answer.rows.iter().map(move |row| row.iter().map(text).collect())
+}
+
+/// A cell that is there and not NULL.
+pub(super) fn cell(answer: &ResultSet, row: usize, column: usize) -> Option<String> {
+    answer.cell(row, column).flatten().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}
 
 impl Session {
     /// Dials, encrypts, logs in.
@@ -84,16 +110,38 @@ impl Session {
             let payload = receive(&mut self.stream, &mut self.framer).await?;
             match query.on_payload(&payload).map_err(|_| note("The server's answer cannot be read"))? {
                 QueryStep::More(next) => query = next,
-                QueryStep::Done(QueryResult::Ok(_)) => return Ok(Ok(Vec::new())),
+                QueryStep::Done(QueryResult::Ok(_)) => return Ok(Ok(ResultSet::default())),
                 QueryStep::Done(QueryResult::Failed(error)) => return Ok(Err(error)),
-                QueryStep::Done(QueryResult::Rows(rows)) => {
-                    let text = |cell: Option<Bytes>| cell.map(|b| String::from_utf8_lossy(&b).into_owned());
-                    let named = rows.columns.into_iter().map(|column| Some(column.name.into_string()));
-                    // The first row holds the names.
-                    let mut all = vec![named.collect()];
-                    all.extend(rows.rows.into_iter().map(|row| row.into_iter().map(text).collect()));
-                    return Ok(Ok(all));
+                QueryStep::Done(QueryResult::Rows(rows)) => return Ok(Ok(rows)),
+            }
+        }
+    }
+
+    /// When a file of the log was begun, in seconds since 1970, by its first event; `None` where the account may not
+    /// read the log. The session is the log's from then on.
+    pub(super) async fn file_began(&mut self, file: &str) -> Result<Option<u32>, Halt> {
+        let checksum = "SET @source_binlog_checksum = @@global.binlog_checksum, \
+                        @master_binlog_checksum = @@global.binlog_checksum";
+        if self.ask(checksum).await?.is_err() {
+            return Ok(None);
+        }
+        self.framer.begin_command();
+        let mut dump = vec![COM_BINLOG_DUMP];
+        dump.extend_from_slice(&BINLOG_START.to_le_bytes());
+        dump.extend_from_slice(&BINLOG_DUMP_NON_BLOCK.to_le_bytes());
+        dump.extend_from_slice(&SERVER_ID.to_le_bytes());
+        dump.extend_from_slice(file.as_bytes());
+        send(&mut self.stream, &mut self.framer, &dump).await?;
+        loop {
+            let payload = receive(&mut self.stream, &mut self.framer).await?;
+            // 0x00, then the event's header: when, which type.
+            match payload.as_ref() {
+                [0, a, b, c, d, FORMAT_DESCRIPTION, ..] => {
+                    return Ok(Some(u32::from_le_bytes([*a, *b, *c, *d])));
                 }
+                // The rotate event that names the file.
+                [0, ..] => {}
+                _ => return Ok(None),
             }
         }
     }

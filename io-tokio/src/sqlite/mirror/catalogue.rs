@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS capstan_tables (
     name TEXT NOT NULL UNIQUE COLLATE NOCASE,
     made INTEGER NOT NULL,
     known INTEGER NOT NULL,
+    partial INTEGER NOT NULL,
     columns TEXT NOT NULL,
     "key" TEXT NOT NULL,
     UNIQUE ("schema", "table")
@@ -124,6 +125,8 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// There is a table of that name, and it is ours.
     pub(super) made: bool,
+    /// It may have had rows that were never here.
+    pub(super) partial: bool,
     /// Its columns are those of a table map, or follow from them. Otherwise it has no rows, its columns
     /// are what the text said if it could be read, and the next table map says what it is.
     pub(super) known: bool,
@@ -169,7 +172,7 @@ impl Catalogue {
     pub(super) fn load(connection: &Connection) -> Result<Self, SinkError> {
         let fault = |error| failed(Step::Read, error);
         let mut statement = connection
-            .prepare(r#"SELECT id, "schema", "table", name, made, known, columns, "key" FROM capstan_tables"#)
+            .prepare(r#"SELECT id, "schema", "table", name, made, known, columns, "key", partial FROM capstan_tables"#)
             .map_err(fault)?;
         let mut rows = statement.query([]).map_err(fault)?;
         let mut entries = HashMap::new();
@@ -192,6 +195,10 @@ impl Catalogue {
         Some((entry.name.clone(), entry.key.clone()))
     }
 
+    pub(super) fn all(&self) -> Vec<Entry> {
+        self.entries.values().cloned().collect()
+    }
+
     pub(super) fn of_schema(&self, schema: &str) -> Vec<Entry> {
         self.entries.values().filter(|entry| entry.schema == schema).cloned().collect()
     }
@@ -206,8 +213,8 @@ impl Catalogue {
         let name = free_name(connection, schema, table)?;
         connection
             .prepare_cached(
-                r#"INSERT INTO capstan_tables ("schema", "table", name, made, known, columns, "key")
-                   VALUES (?1, ?2, ?3, 0, 0, '[]', '[]')"#,
+                r#"INSERT INTO capstan_tables ("schema", "table", name, made, known, partial, columns, "key")
+                   VALUES (?1, ?2, ?3, 0, 0, 0, '[]', '[]')"#,
             )
             .and_then(|mut statement| statement.insert((schema, table, &name)))
             .map_err(|error| failed(Step::Write, error))
@@ -218,6 +225,7 @@ impl Catalogue {
                     table: table.to_owned(),
                     name,
                     made: false,
+                    partial: false,
                     known: false,
                     columns: Vec::new(),
                     key: Vec::new(),
@@ -237,7 +245,7 @@ impl Catalogue {
         connection
             .prepare_cached(
                 r#"UPDATE capstan_tables SET "schema" = ?2, "table" = ?3, name = ?4, made = ?5, known = ?6,
-                       columns = ?7, "key" = ?8 WHERE id = ?1"#,
+                       columns = ?7, "key" = ?8, partial = ?9 WHERE id = ?1"#,
             )
             .and_then(|mut statement| {
                 statement.execute((
@@ -249,10 +257,14 @@ impl Catalogue {
                     entry.known,
                     columns,
                     key,
+                    entry.partial,
                 ))
             })
             .map_err(|error| failed(Step::Write, error))?;
-        self.entries.retain(|_, other| other.id != entry.id);
+        // Among ten thousand tables only one that moved is looked for.
+        if self.get(&entry.schema, &entry.table).is_none_or(|known| known.id != entry.id) {
+            self.entries.retain(|_, other| other.id != entry.id);
+        }
         self.entries.insert((entry.schema.clone(), entry.table.clone()), entry);
         Ok(())
     }
@@ -288,6 +300,7 @@ fn read_entry(row: &rusqlite::Row<'_>) -> Result<Option<Entry>, rusqlite::Error>
         name: row.get(3)?,
         made: row.get(4)?,
         known: row.get(5)?,
+        partial: row.get(8)?,
         columns,
         key,
     }))
@@ -316,11 +329,22 @@ pub(super) fn free_name(connection: &Connection, schema: &str, table: &str) -> R
 }
 
 fn is_taken(connection: &Connection, name: &str) -> Result<bool, SinkError> {
+    if is_made(connection, name)? {
+        return Ok(true);
+    }
+    exists(connection, "SELECT 1 FROM capstan_tables WHERE name = ?1", name)
+}
+
+/// Whether a table, view or index has this name, without regard to case. Found at once: a look into `sqlite_schema` reads
+/// all of it.
+pub(super) fn is_made(connection: &Connection, name: &str) -> Result<bool, SinkError> {
+    let sql = "SELECT 1 FROM pragma_table_xinfo(?1) UNION ALL SELECT 1 FROM pragma_index_xinfo(?1)";
+    exists(connection, sql, name)
+}
+
+fn exists(connection: &Connection, sql: &str, name: &str) -> Result<bool, SinkError> {
     connection
-        .prepare_cached(
-            "SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE
-             UNION ALL SELECT 1 FROM capstan_tables WHERE name = ?1",
-        )
+        .prepare_cached(sql)
         .and_then(|mut statement| statement.query_row([name], |_| Ok(())).optional())
         .map(|found| found.is_some())
         .map_err(|error| failed(Step::Read, error))

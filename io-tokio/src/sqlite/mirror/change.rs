@@ -12,7 +12,7 @@ use capstan_core::{
 use rusqlite::Connection;
 
 use super::{
-    catalogue::{Catalogue, Column, Entry, free_name, shape_of},
+    catalogue::{Catalogue, Column, Entry, free_name, is_made, shape_of},
     table::{self, Source, held, quoted},
     value::{declaration, of_row_value},
 };
@@ -22,17 +22,18 @@ pub(super) fn follow(
     connection: &Connection,
     catalogue: &mut Catalogue,
     change: &SchemaChange,
+    partial: bool,
 ) -> Result<(), SinkError> {
     match &change.effect {
         SchemaEffect::Nothing => Ok(()),
         SchemaEffect::CreateTable { table, if_not_exists, columns } => {
             let columns = columns.iter().flatten().map(|definition| Column::defined(definition, None));
-            create(connection, catalogue, table, *if_not_exists, columns.collect())
+            create(connection, catalogue, table, (*if_not_exists, partial), columns.collect())
         }
         SchemaEffect::CreateTableLike { table, source, if_not_exists } => {
             let like = catalogue.get(&source.schema, &source.table);
             let columns = like.map(|entry| entry.columns.clone()).unwrap_or_default();
-            create(connection, catalogue, table, *if_not_exists, columns)
+            create(connection, catalogue, table, (*if_not_exists, partial), columns)
         }
         SchemaEffect::AlterTable { table, operations, strict, moves } => {
             if !operations.is_empty()
@@ -44,8 +45,15 @@ pub(super) fn follow(
         }
         SchemaEffect::RenameTables(moves) => rename(connection, catalogue, moves),
         SchemaEffect::TruncateTable(table) => match catalogue.get(&table.schema, &table.table) {
-            Some(entry) if entry.made => table::empty(connection, &entry.name),
-            Some(_) | None => Ok(()),
+            Some(entry) => {
+                if entry.made {
+                    table::empty(connection, &entry.name)?;
+                }
+                // From here on every row of it is here.
+                let whole = Entry { partial: false, ..entry.clone() };
+                if entry.partial { catalogue.save(connection, whole) } else { Ok(()) }
+            }
+            None => Ok(()),
         },
         SchemaEffect::DropTables(tables) => {
             for table in tables {
@@ -74,6 +82,17 @@ fn refused(change: &SchemaChange, code: Code) -> SinkError {
     }
 }
 
+/// What a table is whose first sign is its map, not its creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unseen {
+    /// No copy: it may have had rows before.
+    Refused,
+    /// Perhaps only a part (`--partial`).
+    Part,
+    /// Whole: what it had before is being copied, and a change of what is not copied yet does not come.
+    Copied,
+}
+
 /// The initial copy of a table begins: what is here of it is from before.
 pub(super) fn begin_copy(
     connection: &Connection,
@@ -83,7 +102,7 @@ pub(super) fn begin_copy(
     if let Some(entry) = catalogue.get(version.schema(), version.table()).cloned() {
         remove(connection, catalogue, &entry)?;
     }
-    see(connection, catalogue, version, true).map(|_| ())
+    see(connection, catalogue, version, Unseen::Copied).map(|_| ())
 }
 
 /// A table of the source whose map has come: its entry, with the table here as the map has it.
@@ -91,17 +110,21 @@ pub(super) fn see(
     connection: &Connection,
     catalogue: &mut Catalogue,
     version: &TableVersion,
-    may_predate: bool,
+    unseen: Unseen,
 ) -> Result<Entry, SinkError> {
     let (columns, key) = shape_of(version);
     let entry = match catalogue.get(version.schema(), version.table()) {
         Some(entry) => entry.clone(),
-        None if may_predate => catalogue.add(connection, version.schema(), version.table())?,
-        // It was never created as far as we have seen, so it may have had rows before.
-        None => {
-            let halt = SinkError::halt(Code::HistoryIncomplete, "table");
-            return Err(halt.of_table(version.schema(), version.table()));
-        }
+        None => match unseen {
+            Unseen::Part | Unseen::Copied => Entry {
+                partial: unseen == Unseen::Part,
+                ..catalogue.add(connection, version.schema(), version.table())?
+            },
+            Unseen::Refused => {
+                let halt = SinkError::halt(Code::HistoryIncomplete, "table");
+                return Err(halt.of_table(version.schema(), version.table()));
+            }
+        },
     };
     if !entry.known {
         return remake(connection, catalogue, Entry { known: true, columns, key, ..entry });
@@ -139,7 +162,7 @@ fn create(
     connection: &Connection,
     catalogue: &mut Catalogue,
     name: &TableName,
-    if_not_exists: bool,
+    (if_not_exists, partial): (bool, bool),
     columns: Vec<Column>,
 ) -> Result<(), SinkError> {
     if let Some(entry) = catalogue.get(&name.schema, &name.table) {
@@ -147,6 +170,8 @@ fn create(
         return if if_not_exists { Ok(()) } else { Err(entry.halt(Code::MirrorDiverged, "create")) };
     }
     let entry = catalogue.add(connection, &name.schema, &name.table)?;
+    // Where not every table is here, one that was to be created if it is not there may have been there.
+    let entry = Entry { partial: if_not_exists && partial, ..entry };
     remake(connection, catalogue, Entry { columns, ..entry }).map(|_| ())
 }
 
@@ -172,14 +197,10 @@ fn remake(connection: &Connection, catalogue: &mut Catalogue, mut entry: Entry) 
 
 /// The entry's name if nothing else has it.
 fn own_name(connection: &Connection, entry: &Entry) -> Result<String, SinkError> {
-    use rusqlite::OptionalExtension as _;
-    let taken = connection
-        .query_row("SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE", [&entry.name], |_| Ok(()))
-        .optional()
-        .map_err(|error| super::super::failure::failed(super::super::failure::Step::Read, error))?;
-    match taken {
-        None => Ok(entry.name.clone()),
-        Some(()) => free_name(connection, &entry.schema, &entry.table),
+    if is_made(connection, &entry.name)? {
+        free_name(connection, &entry.schema, &entry.table)
+    } else {
+        Ok(entry.name.clone())
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod change;
+mod forgotten;
 mod rows;
 mod table;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use self::{
     catalogue::Catalogue,
+    change::Unseen,
     rows::{Plan, Statements},
 };
 use super::{
@@ -46,7 +48,9 @@ pub struct MirrorOptions {
     /// How far a commit is on the disk when it returns.
     pub synchronous: Synchronous,
     /// Accepts rows of tables whose creation was not seen, and whose earlier rows are therefore not here.
-    /// Remembered by the mirror. Without it such a table halts with `history_incomplete`.
+    /// Remembered by the mirror. Without it such a table halts with `history_incomplete`. A row of such a
+    /// table that is changed and not here is made from what it became; one that is deleted and not here is no
+    /// matter.
     pub partial: bool,
 }
 
@@ -120,23 +124,15 @@ impl Mirror {
         Ok(Self { database, catalogue: None, plans: HashMap::new(), scratch: String::new(), partial })
     }
 
-    fn write(&mut self, mut batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
-        let open = self.database.begin(batch.expected())?;
-        if self.catalogue.is_none() {
-            self.catalogue = Some(Catalogue::load(&open.transaction)?);
-        }
-        let Some(catalogue) = self.catalogue.as_mut() else {
-            return Err(SinkError::halt(capstan_core::halt::Code::SinkFailed, "catalogue"));
-        };
-        {
-            let mut writer = Writer {
-                connection: &open.transaction,
-                catalogue,
-                plans: &mut self.plans,
-                scratch: &mut self.scratch,
-                partial: self.partial,
-                tables: HashMap::new(),
+    fn write(&mut self, batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
+        let Self { database, catalogue, plans, scratch, partial } = self;
+        database.apply(batch, |connection, batch| {
+            let catalogue = match catalogue {
+                Some(catalogue) => catalogue,
+                None => catalogue.insert(Catalogue::load(connection)?),
             };
+            let mut writer =
+                Writer { connection, catalogue, plans, scratch, partial: *partial, tables: HashMap::new() };
             while let Some(unit) = batch.next()? {
                 match unit {
                     BlockingUnit::Transaction(transaction) => writer.transaction(transaction)?,
@@ -145,10 +141,8 @@ impl Mirror {
                     BlockingUnit::Progress(_) => {}
                 }
             }
-        }
-        let ack = batch.finish()?;
-        open.commit(ack.position())?;
-        Ok(ack)
+            Ok(())
+        })
     }
 }
 
@@ -179,7 +173,11 @@ impl Stored for Mirror {
         position: &Position,
         decision: &Decision,
     ) -> Result<(), SinkError> {
-        self.database.decide(expected, position, decision)
+        self.catalogue = None;
+        self.plans.clear();
+        self.database.decide(expected, position, decision, |connection| {
+            forgotten::leave(connection, expected.position(), position)
+        })
     }
 }
 
@@ -231,7 +229,7 @@ impl Writer<'_, '_> {
     fn schema_change(&mut self, change: &SchemaChange) -> Result<(), SinkError> {
         self.tables.clear();
         self.plans.clear();
-        change::follow(self.connection, self.catalogue, change)
+        change::follow(self.connection, self.catalogue, change, self.partial)
     }
 
     fn change(&mut self, change: &Change<'_>) -> Result<(), SinkError> {
@@ -251,7 +249,8 @@ impl Writer<'_, '_> {
             return Ok(Arc::clone(plan));
         }
         let before = self.catalogue.shape(version);
-        let entry = change::see(self.connection, self.catalogue, version, self.partial)?;
+        let unseen = if self.partial { Unseen::Part } else { Unseen::Refused };
+        let entry = change::see(self.connection, self.catalogue, version, unseen)?;
         // Other versions of the table were planned for what it was.
         if before != Some((entry.name.clone(), entry.key.clone())) || self.plans.len() >= PLANS_KEPT {
             self.tables.clear();

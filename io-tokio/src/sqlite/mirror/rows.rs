@@ -133,13 +133,14 @@ impl<'c> Statements<'c> {
                 let statement = prepared(&mut self.insert, connection, &plan.insert)?;
                 let mut binder = Binder { statement, at: 0, plan, scratch };
                 binder.row(after, &plan.columns)?;
-                binder.run()
+                binder.run().map(|_| ())
             }
             (Op::Delete, Some(before), _) => {
                 let statement = prepared(&mut self.delete, connection, &plan.delete)?;
                 let mut binder = Binder { statement, at: 0, plan, scratch };
                 binder.found(before)?;
-                binder.run()
+                // A row that never was here is gone: nothing to do, where that may be.
+                binder.run().map(|_| ())
             }
             (Op::Update, Some(before), Some(after)) => {
                 let keeps_key = !plan.is_keyless()
@@ -154,7 +155,14 @@ impl<'c> Statements<'c> {
                 let mut binder = Binder { statement, at: 0, plan, scratch };
                 binder.row(after, columns)?;
                 binder.found(before)?;
-                binder.run()
+                if binder.run()? {
+                    return Ok(());
+                }
+                // A row that never was here: now all of it is known.
+                let statement = prepared(&mut self.insert, connection, &plan.insert)?;
+                let mut binder = Binder { statement, at: 0, plan, scratch };
+                binder.row(after, &plan.columns)?;
+                binder.run().map(|_| ())
             }
             // An image is missing: the core gives none such.
             (Op::Insert | Op::Update | Op::Delete, _, _) => {
@@ -218,9 +226,11 @@ impl Binder<'_, '_> {
         self.row(before, if plan.is_keyless() { &plan.columns } else { &plan.key })
     }
 
-    fn run(self) -> Result<(), SinkError> {
+    /// Whether a row was touched: one, or none of a table that never was here whole.
+    fn run(self) -> Result<bool, SinkError> {
         match self.statement.raw_execute() {
-            Ok(1) => Ok(()),
+            Ok(1) => Ok(true),
+            Ok(0) if self.plan.entry.partial => Ok(false),
             Ok(_) => Err(self.plan.entry.halt(Code::MirrorDiverged, "row")),
             Err(error) => Err(diverged_or(&self.plan.entry, Step::Write, error)),
         }

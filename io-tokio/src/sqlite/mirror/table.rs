@@ -92,6 +92,11 @@ fn index_hashes(connection: &Connection, entry: &Entry) -> Result<(), SinkError>
     )
 }
 
+/// Drops the index of [`make`], where there is one.
+pub(super) fn unindex_hashes(connection: &Connection, entry: &Entry) -> Result<(), SinkError> {
+    execute(connection, &format!("DROP INDEX IF EXISTS \"capstan_hash_{}\"", entry.id))
+}
+
 pub(super) fn drop(connection: &Connection, name: &str) -> Result<(), SinkError> {
     execute(connection, &format!("DROP TABLE {}", quoted(name)))
 }

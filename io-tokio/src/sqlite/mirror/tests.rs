@@ -208,6 +208,66 @@ fn a_table_whose_creation_was_not_seen_is_no_copy() {
     }
 }
 
+/// Red without the flag of a table that was never here whole: it halts, or takes what was whole for a part.
+#[test]
+fn only_a_table_that_was_never_whole_may_lack_rows() {
+    for (partial, lacks) in [(false, Some(Code::MirrorDiverged)), (true, None)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.db");
+        let mut mirror = open(&path);
+        let mut kit = Kit::from_binlog(UPSERTS).unwrap();
+        kit.start(None).unwrap();
+        // The claim, the table, its rows.
+        for _ in 0..3 {
+            let mut state = kit.next_batch().unwrap();
+            let ack = mirror.apply(state.blocking()).unwrap();
+            kit.accept(state, ack).unwrap();
+        }
+        // As if it had begun behind the rows.
+        let spoil = format!("DELETE FROM \"c04.t\"; UPDATE capstan_tables SET partial = {partial}");
+        Connection::open(&path).unwrap().execute_batch(&spoil).unwrap();
+        (mirror.catalogue, mirror.plans) = (None, HashMap::new());
+        let mut failed = None;
+        while let Some(mut state) = kit.next_batch() {
+            match mirror.apply(state.blocking()) {
+                Ok(ack) => kit.accept(state, ack).unwrap(),
+                Err(error) => {
+                    failed = Some(error.code());
+                    break;
+                }
+            }
+        }
+        assert_eq!(failed, lacks);
+        if partial {
+            // Every row was touched, so every row is here.
+            assert_eq!(shown(&path), AFTER_UPSERTS);
+        }
+    }
+}
+
+/// Red without [`forgotten`]: the table would be shown as it was, and found again as if nothing had been missed.
+#[test]
+fn a_table_that_is_captured_no_longer_says_so_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.db");
+    let mut mirror = open(&path);
+    Kit::from_binlog(UPSERTS).unwrap().run_blocking(&mut mirror).unwrap();
+    let mut decide = |captured: &str| {
+        let stored = mirror.stored().unwrap().unwrap();
+        let moved = stored.clone().with_captured(captured);
+        let decision = Decision { kind: "forget-table".into(), subject: "c04.t".into(), reason: "r".into() };
+        mirror.decide(&Expected::new(Some(stored)), &moved, &decision).unwrap();
+    };
+    decide("tables=*.*;exclude=`other`.`t`;exclude-columns=");
+    assert_eq!(shown(&path), AFTER_UPSERTS, "it is captured still");
+    decide("tables=*.*;exclude=`c04`.`t`;exclude-columns=");
+    assert_eq!(shown(&path), "");
+    let connection = Connection::open(&path).unwrap();
+    assert_eq!(rows(&connection, "c04.t~forgotten").len(), 3, "its rows are not lost");
+    decide("tables=*.*;exclude=;exclude-columns=");
+    assert_eq!(shown(&path), "", "nor are they its history once it comes back");
+}
+
 #[test]
 fn a_name_is_free_reads_back_and_is_nobodys() {
     let folder = tempfile::tempdir().unwrap();
