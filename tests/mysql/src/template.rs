@@ -13,10 +13,16 @@ use crate::{Flavour, LaunchError, Mysql};
 /// Changed with every change to how a template is made, so that none of an earlier form is used.
 const REVISION: u32 = 2;
 
+/// An option that a data folder is made with for good.
+const MADE_WITH: &str = "--lower-case-table-names=";
+
 /// The folder to copy; it has no `auto.cnf` and no certificates, so that each instance makes its own.
-pub(crate) fn template(mysql: &Mysql) -> Result<PathBuf, LaunchError> {
-    made_once(&format!("template-{REVISION}-{}", mysql.key()), |draft| match mysql.flavour() {
-        Flavour::Mysql97 => initialize(mysql, draft),
+pub(crate) fn template(mysql: &Mysql, options: &[String]) -> Result<PathBuf, LaunchError> {
+    let made_with = options.iter().rfind(|option| option.starts_with(MADE_WITH));
+    let suffix = made_with
+        .map_or_else(String::new, |option| format!("-lower{}", option.trim_start_matches(MADE_WITH)));
+    made_once(&format!("template-{REVISION}-{}{suffix}", mysql.key()), |draft| match mysql.flavour() {
+        Flavour::Mysql97 => initialize(mysql, draft, made_with),
         Flavour::Mysql56 => {
             let scripts = ["mysql_system_tables.sql", "mysql_system_tables_data.sql"];
             bootstrap(mysql, draft, &scripts, "DELETE FROM user WHERE User = '';")
@@ -40,8 +46,10 @@ pub(crate) fn storage_options(flavour: Flavour) -> &'static [&'static str] {
     }
 }
 
-fn initialize(mysql: &Mysql, draft: &Path) -> Result<(), LaunchError> {
-    run_daemon(mysql, draft, "--initialize-insecure", None)?;
+fn initialize(mysql: &Mysql, draft: &Path, made_with: Option<&String>) -> Result<(), LaunchError> {
+    let modes: Vec<&str> =
+        ["--initialize-insecure"].into_iter().chain(made_with.map(String::as_str)).collect();
+    run_daemon(mysql, draft, &modes, None)?;
     for entry in fs::read_dir(draft).map_err(LaunchError::at(draft))?.filter_map(Result::ok) {
         let name = entry.file_name();
         if name == "auto.cnf" || name.to_string_lossy().ends_with(".pem") {
@@ -65,7 +73,7 @@ fn bootstrap(mysql: &Mysql, draft: &Path, scripts: &[&str], less_anonymous: &str
     }
     script.extend(less_anonymous.as_bytes());
     script.push(b'\n');
-    run_daemon(mysql, draft, "--bootstrap", Some(&script))?;
+    run_daemon(mysql, draft, &["--bootstrap"], Some(&script))?;
     let grants = ["user.MYD", "global_priv.MAD"].map(|name| draft.join("mysql").join(name));
     if grants.iter().any(|path| path.is_file()) {
         return Ok(());
@@ -73,7 +81,7 @@ fn bootstrap(mysql: &Mysql, draft: &Path, scripts: &[&str], less_anonymous: &str
     Err(LaunchError::NotInitialized { log: "the scripts ran, but there are no accounts".to_owned() })
 }
 
-fn run_daemon(mysql: &Mysql, draft: &Path, mode: &str, script: Option<&[u8]>) -> Result<(), LaunchError> {
+fn run_daemon(mysql: &Mysql, draft: &Path, modes: &[&str], script: Option<&[u8]>) -> Result<(), LaunchError> {
     // Beside the draft, not in it: --initialize wants an empty folder.
     let log_path = draft.with_extension("log");
     let log = File::create(&log_path).map_err(LaunchError::at(&log_path))?;
@@ -82,7 +90,7 @@ fn run_daemon(mysql: &Mysql, draft: &Path, mode: &str, script: Option<&[u8]>) ->
         .args(storage_options(mysql.flavour()))
         .arg("--loose-innodb-use-native-aio=OFF")
         .arg(format!("--datadir={}", draft.display()))
-        .arg(mode)
+        .args(modes)
         .stdin(if script.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(log.try_clone().map_err(LaunchError::at(&log_path))?)
         .stderr(log);

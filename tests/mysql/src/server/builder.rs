@@ -66,7 +66,7 @@ impl ServerBuilder {
     /// Starts it and returns when it answers: about a second and a half, a few more for the first of a version.
     pub fn start(self) -> Result<Server, LaunchError> {
         let mysql = Mysql::of(self.flavour)?;
-        let template = template(&mysql)?;
+        let template = template(&mysql, &self.options)?;
         let mut tries = 1;
         loop {
             let port = match self.port {
