@@ -116,7 +116,43 @@ pub fn run(scale: u64) -> Result<(), Error> {
             println!("synchronous {name}, {phase}: median ratio {:.2} (aim: at least 0.5)", median(ratios));
         }
     }
-    keyless(1_000_000 * scale, &runtime)
+    keyless(1_000_000 * scale, &runtime)?;
+    many(10_000 * scale, &runtime)
+}
+
+/// How long a start takes with ten thousand tables, and what a row of one of many costs against a row of one.
+fn many(tables: u64, runtime: &tokio::runtime::Runtime) -> Result<(), Error> {
+    let server = Server::builder().option("--table-open-cache=20000").start()?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("mirror.db");
+    let all = |statement: &dyn Fn(u64) -> String| (0..tables).map(|n| statement(n) + ";\n").collect::<String>();
+    server.sql("CREATE DATABASE b")?;
+    server.sql(&all(&|n| format!("CREATE TABLE b.t{n} (id INT PRIMARY KEY, a INT, c VARCHAR(20))")))?;
+    let created = runtime.block_on(ours(&server, &path, Synchronous::Off))?;
+    let mut took = Vec::new();
+    for of_one in [false, true] {
+        let table = |n: u64| if of_one { 0 } else { n };
+        for _ in 0..3 {
+            server.sql(&all(&|n| {
+                format!("REPLACE INTO b.t{} VALUES ({n}, {n}, 'a row')", table(n))
+            }))?;
+            took.push(runtime.block_on(ours(&server, &path, Synchronous::Off))?);
+        }
+    }
+    let mut starts = Vec::new();
+    for _ in 0..3 {
+        starts.push(runtime.block_on(ours(&server, &path, Synchronous::Off))?);
+    }
+    let (of_many, of_one) = took.split_at(3);
+    println!(
+        "{tables} tables: created {:.0}/s · start {:.2} s (aim: under 2) · a row each {:.0}/s (first time {:.0}/s), as many of one table {:.0}/s",
+        tables as f64 / created,
+        median(starts),
+        tables as f64 / median(of_many.to_vec()),
+        tables as f64 / of_many.first().copied().unwrap_or(f64::NAN),
+        tables as f64 / median(of_one.to_vec()),
+    );
+    Ok(())
 }
 
 /// All rows of a table without a key, deleted by one statement.
