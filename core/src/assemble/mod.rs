@@ -53,8 +53,8 @@ pub struct Setup {
     pub stream_above: usize,
     /// Longest row event.
     pub row_event_max: usize,
-    /// Reading files: groups without GTID, tables without column names, partial row images and
-    /// prepared XA transactions are shown as they are instead of halting.
+    /// Reading files: groups without GTID, tables without column names, partial row images,
+    /// prepared XA transactions and changes logged as statements are shown as they are instead of halting.
     pub offline: bool,
 }
 
@@ -422,7 +422,7 @@ impl<P: Probe> Assembler<P> {
                 let query =
                     crate::binlog::Query::decode_execute_load(&body).map_err(|e| errors::of_decode(&e))?;
                 self.open_group(&header)?;
-                self.on_statement_logged(&query)?;
+                self.on_statement_logged(&query, now)?;
             }
             EventType::Xid => self.commit(now)?,
             EventType::XaPrepare => {

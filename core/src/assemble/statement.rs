@@ -12,7 +12,10 @@ use crate::{
     deliver::{Event, SchemaChange, XaDigest},
     halt::{Code, Halt},
     probe::{Mark, Mutant, Probe},
-    sql::{self, Context, Ddl, DdlKind, NamedException, Statement, TableRole, Tables as Touched, Xid},
+    sql::{
+        self, Context, Ddl, DdlKind, NamedException, RowsEffect, SchemaEffect, Statement, TableRole,
+        Tables as Touched, Unfollowed, Xid,
+    },
     time::Now,
     value::charset::Charset,
 };
@@ -78,7 +81,7 @@ impl<P: Probe> Assembler<P> {
                     None => false,
                 };
                 if !excepted {
-                    self.on_statement_logged(query)?;
+                    return self.on_statement_logged(query, now);
                 }
             }
         }
@@ -87,8 +90,8 @@ impl<P: Probe> Assembler<P> {
 
     /// A change whose rows are not in the log. The text names one table, but a trigger may write
     /// another, so the list of databases decides; without one, or when it overflowed, any may be
-    /// concerned.
-    pub(super) fn on_statement_logged(&self, query: &Query) -> Result<(), Halt> {
+    /// concerned. Who reads a file loses nothing by it, and is shown the statement.
+    pub(super) fn on_statement_logged(&mut self, query: &Query, now: Now) -> Result<(), Halt> {
         if self.skips() {
             return Ok(());
         }
@@ -98,11 +101,30 @@ impl<P: Probe> Assembler<P> {
             }
             Some(UpdatedDatabases::Names(_) | UpdatedDatabases::TooMany) | None => true,
         };
-        if captured && !P::mutant(Mutant::PassStatement) {
+        if captured && self.offline {
+            if let Some(change) = self.statement_logged(query) {
+                self.push(Event::SchemaChange(Box::new(change)));
+            }
+        } else if captured && !P::mutant(Mutant::PassStatement) {
             return Err(Halt::new(Code::StatementLoggedChange));
+        } else {
+            P::mark(Mark::StatementElsewhere);
         }
-        P::mark(Mark::StatementElsewhere);
-        Ok(())
+        // Before 5.0 no BEGIN stands before a statement that is a transaction by itself.
+        let alone = self.offline && self.group.as_ref().is_some_and(|group| !group.begun);
+        if alone { self.commit(now) } else { Ok(()) }
+    }
+
+    /// The statement as it is shown; its tables are all of the databases that it updated.
+    fn statement_logged(&self, query: &Query) -> Option<SchemaChange> {
+        let tables = match &query.status.updated_databases {
+            Some(UpdatedDatabases::Names(names)) => {
+                names.iter().map(|name| (String::from_utf8_lossy(name).into_owned(), String::new())).collect()
+            }
+            Some(UpdatedDatabases::TooMany) | None => Vec::new(),
+        };
+        let effect = SchemaEffect::Unfollowed(Unfollowed::RowsElsewhere);
+        self.statement(query, DdlKind::StatementLogged, tables, RowsEffect::ChangedWithoutRowEvents, effect)
     }
 
     fn on_ddl(&mut self, ddl: Ddl, query: &Query, now: Now) -> Result<(), Halt> {
@@ -111,7 +133,7 @@ impl<P: Probe> Assembler<P> {
         if begun && !ddl.create_select_in_group && !ddl.temporary {
             // Inside a group nothing commits by itself, and what is not understood changes rows
             // for all we know.
-            return if skip { Ok(()) } else { self.on_statement_logged(query) };
+            return if skip { Ok(()) } else { self.on_statement_logged(query, now) };
         }
         if !skip
             && !ddl.temporary
@@ -136,6 +158,17 @@ impl<P: Probe> Assembler<P> {
         if ddl.kind == DdlKind::Unknown {
             tables.clear();
         }
+        self.statement(query, ddl.kind, tables, effect.rows, effect.effect)
+    }
+
+    fn statement(
+        &self,
+        query: &Query,
+        kind: DdlKind,
+        tables: Vec<(String, String)>,
+        rows: RowsEffect,
+        effect: SchemaEffect,
+    ) -> Option<SchemaChange> {
         let group = self.group.as_ref()?;
         let collation = query.status.charset.as_ref().map_or(DEFAULT_COLLATION, |charset| charset.client);
         let statement = Charset::of_collation(collation)
@@ -144,10 +177,10 @@ impl<P: Probe> Assembler<P> {
         Some(SchemaChange {
             gtid: group.gtid,
             committed_at: group.committed_at,
-            kind: ddl.kind,
+            kind,
             tables,
-            rows: effect.rows,
-            effect: effect.effect,
+            rows,
+            effect,
             statement,
             default_schema: String::from_utf8_lossy(&query.schema).into_owned(),
         })

@@ -153,7 +153,10 @@ impl FileReader {
             self.offset = HEAD;
             self.expects = Expects::FormatDescription;
         }
-        let Ok(header) = EventHeader::parse(self.input.peek(EventHeader::LENGTH)) else { return Ok(None) };
+        let Ok(header) = EventHeader::parse(self.input.peek(EventHeader::LENGTH)) else {
+            self.input.join(usize::MAX);
+            return Ok(None);
+        };
         // Looked at before its end is there: a wrong size must not swallow the rest of the file.
         if self.expects == Expects::FormatDescription && header.event_type != EventType::FormatDescription {
             return Err(FileErrorKind::FormatDescriptionMissing);
@@ -164,7 +167,11 @@ impl FileReader {
         if header.size() > self.event_max {
             return Err(FileErrorKind::EventTooLarge { size: header.event_size });
         }
-        let Some(bytes) = self.input.take(header.size()) else { return Ok(None) };
+        let Some(bytes) = self.input.take(header.size()) else {
+            // Its memory may be wanted for the next piece.
+            self.input.join(usize::MAX);
+            return Ok(None);
+        };
         let event = self.decoder.decode(bytes)?;
         let offset = self.offset;
         self.expects = Expects::Event;

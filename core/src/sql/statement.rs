@@ -246,6 +246,8 @@ pub enum DdlKind {
     InstallComponent,
     UninstallComponent,
     AlterInstance,
+    /// No schema change: a statement that changed rows, which are not in the log. Only where files are read.
+    StatementLogged,
     /// Not understood.
     Unknown,
 }
@@ -318,6 +320,7 @@ impl DdlKind {
             Self::InstallComponent => "install_component",
             Self::UninstallComponent => "uninstall_component",
             Self::AlterInstance => "alter_instance",
+            Self::StatementLogged => "statement_logged",
             Self::Unknown => "unknown",
         }
     }

@@ -9,8 +9,9 @@ use super::{TextOptions, write_image};
 use crate::binlog::rows::Row;
 use crate::deliver::XaState;
 use crate::gtid::{Gtid, GtidSet};
+use crate::sql::DdlKind;
 use crate::time::SourceTime;
-use crate::value::json::{escape, number, temporal};
+use crate::value::json::{number, temporal};
 use crate::value::{Column, TableVersion, Value, ValueError};
 
 /// The line of a transaction, written piece by piece so that one of any size needs no memory of its
@@ -62,11 +63,12 @@ impl TransactionLine {
     }
 
     /// Appends a schema change that is part of the group (`CREATE TABLE … SELECT`), with
-    /// `"op":"schema_change"`.
+    /// `"op":"schema_change"`; and a change that was logged as a statement, with `"op":"statement"`.
     pub fn schema_change(&mut self, out: &mut String, change: &SchemaChangeText<'_>) {
         separate(out, self.first);
         self.first = false;
-        out.push_str("{\"op\":\"schema_change\"");
+        let logged = change.kind == DdlKind::StatementLogged;
+        out.push_str(if logged { "{\"op\":\"statement\"" } else { "{\"op\":\"schema_change\"" });
         change.write(out);
         out.push('}');
     }
@@ -97,7 +99,7 @@ impl SnapshotLine {
     /// Begins the line: chunk `chunk` of `table`, exact for `gtid_set`, the table's last or not.
     pub fn begin(out: &mut String, table: &TableVersion, chunk: u64, gtid_set: &GtidSet, last: bool) -> Self {
         out.push_str("{\"kind\":\"snapshot_rows\"");
-        name(out, table.schema(), table.table());
+        out.push_str(table.json_names());
         out.push_str(",\"chunk\":");
         number::unsigned(out, chunk);
         out.push_str(",\"gtid_set\":");
@@ -159,7 +161,7 @@ pub fn write_change(
         (Some(_), Some(_)) => "{\"op\":\"update\"",
         (Some(_), None) => "{\"op\":\"delete\"",
     });
-    name(out, either.table().schema(), either.table().table());
+    out.push_str(either.table().json_names());
     for (key, row) in [(",\"before\":", before), (",\"after\":", after)] {
         let Some(row) = row else { continue };
         out.push_str(key);
@@ -212,13 +214,6 @@ fn head(out: &mut String, gtid: Option<&Gtid>, committed_at: Option<SourceTime>)
         }
         None => out.push_str("null"),
     }
-}
-
-pub(super) fn name(out: &mut String, schema: &str, table: &str) {
-    out.push_str(",\"schema\":");
-    escape::quote(out, schema);
-    out.push_str(",\"table\":");
-    escape::quote(out, table);
 }
 
 /// A GTID or a set of them: hexadecimal, tags and punctuation, nothing to escape.

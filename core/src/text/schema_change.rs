@@ -130,6 +130,7 @@ pub const fn kind_name(kind: DdlKind) -> &'static str {
         DdlKind::InstallComponent => "install_component",
         DdlKind::UninstallComponent => "uninstall_component",
         DdlKind::AlterInstance => "alter_instance",
+        DdlKind::StatementLogged => "statement_logged",
         DdlKind::Unknown => "unknown",
     }
 }

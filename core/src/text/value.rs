@@ -261,6 +261,7 @@ fn set(out: &mut String, column: &Column, value: Set<'_>, options: TextOptions) 
 }
 
 /// Text as a string; `{"base64":"…"}` where it is none, so that no byte is lost or bent.
+#[inline]
 fn string(out: &mut String, text: Result<Cow<'_, str>, NotText>, bytes: &[u8]) {
     match text {
         Ok(text) => escape::quote(out, &text),
@@ -273,6 +274,7 @@ fn string(out: &mut String, text: Result<Cow<'_, str>, NotText>, bytes: &[u8]) {
 }
 
 /// What `write` writes needs no escapes.
+#[inline]
 fn quoted(out: &mut String, write: impl FnOnce(&mut String)) {
     out.push('"');
     write(out);

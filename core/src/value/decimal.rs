@@ -11,6 +11,9 @@ const PRECISION_MAX: u8 = 65;
 /// `DECIMAL_MAX_SCALE`.
 const SCALE_MAX: u8 = 30;
 
+/// Digits that one number of 128 bits holds, whatever they are.
+const NUMBER_MAX: u8 = 38;
+
 /// A DECIMAL value. `Display` writes it as the server does: all digits of the scale, and zero without
 /// a sign.
 ///
@@ -65,31 +68,39 @@ impl<'a> Decimal<'a> {
 
     /// The packed bytes, as in the row.
     #[must_use]
+    #[inline]
     pub const fn as_bytes(self) -> &'a [u8] {
         self.bytes
     }
 
     /// Digits in all, as declared.
     #[must_use]
+    #[inline]
     pub const fn precision(self) -> u8 {
         self.shape.precision()
     }
 
     /// Digits behind the point, as declared.
     #[must_use]
+    #[inline]
     pub const fn scale(self) -> u8 {
         self.shape.scale()
     }
 
     /// Below zero.
     #[must_use]
+    #[inline]
     pub fn is_negative(self) -> bool {
         self.has_minus_bit() && !self.is_zero()
     }
 
     /// Zero, whatever its sign bit says.
     #[must_use]
+    #[inline]
     pub fn is_zero(self) -> bool {
+        if self.shape.precision() <= NUMBER_MAX {
+            return self.digits == [0; 2];
+        }
         let mut zero = true;
         self.groups(|group, _| zero &= group == 0);
         zero
@@ -100,7 +111,7 @@ impl<'a> Decimal<'a> {
     #[must_use]
     #[inline]
     pub fn unscaled(self) -> Option<i128> {
-        if self.shape.precision() > 38 {
+        if self.shape.precision() > NUMBER_MAX {
             return None;
         }
         let [low, high] = self.digits;
@@ -110,6 +121,7 @@ impl<'a> Decimal<'a> {
     }
 
     /// The text of [`Display`](fmt::Display), without the formatting machinery.
+    #[inline]
     pub(crate) fn text(self) -> DecimalText {
         let mut text = DecimalText { bytes: [b'0'; TEXT_MAX], len: 0 };
         if self.is_negative() {
@@ -189,15 +201,18 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    #[inline]
     const fn precision(self) -> u8 {
         let full = self.whole.saturating_add(self.fraction).saturating_mul(DIGITS_PER_GROUP);
         self.lead.saturating_add(full).saturating_add(self.tail)
     }
 
+    #[inline]
     const fn scale(self) -> u8 {
         self.fraction.saturating_mul(DIGITS_PER_GROUP).saturating_add(self.tail)
     }
 
+    #[inline]
     pub(crate) const fn of(precision: u8, scale: u8) -> Self {
         let whole = precision.saturating_sub(scale);
         Self {
@@ -216,6 +231,7 @@ fn power(digits: u8) -> u32 {
 }
 
 /// Bytes of a group of so many digits, at most nine (`dig2bytes`).
+#[inline]
 const fn group_bytes(digits: u8) -> u8 {
     match digits {
         0 => 0,
@@ -251,6 +267,7 @@ pub(crate) struct DecimalText {
 }
 
 impl DecimalText {
+    #[inline]
     fn push(&mut self, byte: u8) {
         if let Some(at) = self.bytes.get_mut(self.len) {
             *at = byte;
@@ -259,6 +276,7 @@ impl DecimalText {
     }
 
     /// The point, behind a zero if there is no digit since `first`.
+    #[inline]
     fn point(&mut self, first: usize) {
         if self.len == first {
             self.push(b'0');
@@ -267,23 +285,37 @@ impl DecimalText {
     }
 
     /// Appends a group; zeros in front of the first digit of all are left out.
-    fn group(&mut self, mut value: u32, digits: u8, first: bool) {
-        let mut text = [b'0'; 9];
-        for at in text.iter_mut().take(usize::from(digits)).rev() {
-            // A remainder below ten.
-            *at = b'0' + (value % 10) as u8;
-            value /= 10;
-        }
-        let text = text.get(..usize::from(digits)).unwrap_or_default();
+    #[inline]
+    fn group(&mut self, value: u32, digits: u8, first: bool) {
+        let text = nine_digits(value);
+        let text = text.get(9usize.saturating_sub(digits.into())..).unwrap_or_default();
         let zeros = if first { text.iter().take_while(|digit| **digit == b'0').count() } else { 0 };
-        for digit in text.iter().skip(zeros) {
-            self.push(*digit);
+        let text = text.get(zeros..).unwrap_or_default();
+        let end = self.len.saturating_add(text.len());
+        if let Some(to) = self.bytes.get_mut(self.len..end) {
+            to.copy_from_slice(text);
+            self.len = end;
         }
     }
 
+    #[inline]
     pub(crate) fn as_str(&self) -> &str {
         self.bytes.get(..self.len).and_then(|text| core::str::from_utf8(text).ok()).unwrap_or("0")
     }
+}
+
+/// The last nine digits.
+#[inline]
+fn nine_digits(value: u32) -> [u8; 9] {
+    // Below ten, each.
+    let digit = |n: u32| b'0' + (n % 10) as u8;
+    let four = |n: u32| {
+        let (high, low) = (n / 100, n % 100);
+        [digit(high / 10), digit(high), digit(low / 10), digit(low)]
+    };
+    let (high, low) = (value / 10_000, value % 10_000);
+    let ([b, c, d, e], [f, g, h, i]) = (four(high % 10_000), four(low));
+    [digit(high / 10_000), b, c, d, e, f, g, h, i]
 }
 
 #[cfg(test)]

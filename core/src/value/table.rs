@@ -30,16 +30,22 @@ pub struct TableVersion {
     keys: Keys,
 }
 
-/// The columns' names as keys of a JSON object, with quotes and colon and a comma in front, in one piece:
-/// written once for every row there is.
+/// Names as they stand in JSON: those of the columns are keys of an object, with quotes and colon and a comma in
+/// front, in one piece. Written once for every row there is.
 #[derive(Clone, PartialEq, Eq)]
 struct Keys {
+    /// `,"schema":"…","table":"…"`.
+    names: String,
     text: String,
     ends: Box<[usize]>,
 }
 
 impl Keys {
-    fn new(columns: &[Column]) -> Self {
+    fn new(schema: &str, table: &str, columns: &[Column]) -> Self {
+        let mut names = String::from(",\"schema\":");
+        super::json::escape::quote(&mut names, schema);
+        names.push_str(",\"table\":");
+        super::json::escape::quote(&mut names, table);
         let mut text = String::new();
         let mut ends = Vec::with_capacity(columns.len());
         for column in columns {
@@ -48,7 +54,7 @@ impl Keys {
             text.push(':');
             ends.push(text.len());
         }
-        Self { text, ends: ends.into_boxed_slice() }
+        Self { names, text, ends: ends.into_boxed_slice() }
     }
 }
 
@@ -350,7 +356,7 @@ impl TableVersion {
     #[must_use]
     pub fn new(schema: String, table: String, columns: Vec<Column>, facts: TableFacts) -> Self {
         let plan = Plan::new(&columns);
-        let keys = Keys::new(&columns);
+        let keys = Keys::new(&schema, &table, &columns);
         Self {
             schema,
             table,
@@ -367,12 +373,14 @@ impl TableVersion {
 
     /// The schema (database) of the table.
     #[must_use]
+    #[inline]
     pub fn schema(&self) -> &str {
         &self.schema
     }
 
     /// The table's name.
     #[must_use]
+    #[inline]
     pub fn table(&self) -> &str {
         &self.table
     }
@@ -380,6 +388,7 @@ impl TableVersion {
     /// The columns, in order. Generated columns are among them as any other: the binlog does not
     /// tell them apart.
     #[must_use]
+    #[inline]
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -435,8 +444,15 @@ impl TableVersion {
 
     /// Whether this column is left out.
     #[must_use]
+    #[inline]
     pub fn is_left_out(&self, column: usize) -> bool {
         self.plan.steps.get(column).is_some_and(|step| step.kind == super::plan::Kind::LeftOut)
+    }
+
+    /// Schema and table as members of a JSON object, behind another: `,"schema":"…","table":"…"`.
+    #[inline]
+    pub(crate) fn json_names(&self) -> &str {
+        &self.keys.names
     }
 
     /// The column's name as the key of a JSON object, behind another: `,"name":`.
@@ -447,6 +463,7 @@ impl TableVersion {
         self.keys.text.get(start..end).unwrap_or_default()
     }
 
+    #[inline]
     pub(crate) const fn plan(&self) -> &Plan {
         &self.plan
     }

@@ -69,29 +69,34 @@ impl Date {
 
     /// The year, 0 to 9999.
     #[must_use]
+    #[inline]
     pub const fn year(self) -> u16 {
         self.year
     }
 
     /// The month, 0 to 12.
     #[must_use]
+    #[inline]
     pub const fn month(self) -> u8 {
         self.month
     }
 
     /// The day of the month, 0 to 31.
     #[must_use]
+    #[inline]
     pub const fn day(self) -> u8 {
         self.day
     }
 
     /// `0000-00-00`.
     #[must_use]
+    #[inline]
     pub const fn is_zero(self) -> bool {
         self.year == 0 && self.month == 0 && self.day == 0
     }
 
     /// Three bytes: day in 5 bits, month in 4, year in 15 (`Field_newdate::get_date_internal`).
+    #[inline]
     pub(crate) fn from_wire(bytes: [u8; 3]) -> Option<Self> {
         let [a, b, c] = bytes;
         let packed = u32::from_le_bytes([a, b, c, 0]);
@@ -115,42 +120,49 @@ impl DateTime {
 
     /// The day.
     #[must_use]
+    #[inline]
     pub const fn date(self) -> Date {
         self.date
     }
 
     /// 0 to 23.
     #[must_use]
+    #[inline]
     pub const fn hour(self) -> u8 {
         self.hour
     }
 
     /// 0 to 59.
     #[must_use]
+    #[inline]
     pub const fn minute(self) -> u8 {
         self.minute
     }
 
     /// 0 to 59.
     #[must_use]
+    #[inline]
     pub const fn second(self) -> u8 {
         self.second
     }
 
     /// Millionths of the second, 0 to 999999.
     #[must_use]
+    #[inline]
     pub const fn micros(self) -> u32 {
         self.micros
     }
 
     /// Digits of the second that the column holds, 0 to 6.
     #[must_use]
+    #[inline]
     pub const fn fsp(self) -> u8 {
         self.fsp
     }
 
     /// `0000-00-00 00:00:00`.
     #[must_use]
+    #[inline]
     pub const fn is_zero(self) -> bool {
         self.date.is_zero() && self.hour == 0 && self.minute == 0 && self.second == 0 && self.micros == 0
     }
@@ -198,6 +210,7 @@ impl Timestamp {
     /// An instant from the epoch's second 1 to 2038-01-19 03:14:07, or zero (0 and 0), which is the
     /// zero value; `None` for anything else.
     #[must_use]
+    #[inline]
     pub const fn new(seconds: u32, micros: u32, fsp: u8) -> Option<Self> {
         if seconds > TIMESTAMP_MAX || micros >= SECOND_MICROS || (seconds == 0 && micros != 0) || fsp > 6 {
             return None;
@@ -207,24 +220,28 @@ impl Timestamp {
 
     /// `0000-00-00 00:00:00`: not an instant, and not the epoch.
     #[must_use]
+    #[inline]
     pub const fn is_zero(self) -> bool {
         self.seconds == 0
     }
 
     /// Seconds since the epoch (UTC); `None` for the zero value.
     #[must_use]
+    #[inline]
     pub const fn unix_seconds(self) -> Option<u32> {
         if self.is_zero() { None } else { Some(self.seconds) }
     }
 
     /// Millionths of the second, 0 to 999999.
     #[must_use]
+    #[inline]
     pub const fn micros(self) -> u32 {
         self.micros
     }
 
     /// Digits of the second that the column holds, 0 to 6.
     #[must_use]
+    #[inline]
     pub const fn fsp(self) -> u8 {
         self.fsp
     }
@@ -251,6 +268,7 @@ impl Timestamp {
     }
 
     /// Four bytes big-endian, then the fraction.
+    #[inline]
     pub(crate) fn from_wire(bytes: &[u8], fsp: u8) -> Option<Self> {
         let (head, fraction) = bytes.split_first_chunk::<4>()?;
         Self::new(u32::from_be_bytes(*head), fraction_micros(fraction, fsp)?, fsp)
@@ -265,6 +283,7 @@ impl Timestamp {
 impl Time {
     /// A time; `None` for what the server cannot store. A zero has no sign.
     #[must_use]
+    #[inline]
     pub fn new(negative: bool, hours: u64, minute: u64, second: u64, micros: u32, fsp: u8) -> Option<Self> {
         if hours > HOURS_MAX || minute > 59 || second > 59 || micros >= SECOND_MICROS || fsp > 6 {
             return None;
@@ -277,36 +296,42 @@ impl Time {
 
     /// Below zero; the other parts are then to be subtracted, all of them.
     #[must_use]
+    #[inline]
     pub const fn is_negative(self) -> bool {
         self.negative
     }
 
     /// 0 to 838.
     #[must_use]
+    #[inline]
     pub const fn hours(self) -> u16 {
         self.hours
     }
 
     /// 0 to 59.
     #[must_use]
+    #[inline]
     pub const fn minute(self) -> u8 {
         self.minute
     }
 
     /// 0 to 59.
     #[must_use]
+    #[inline]
     pub const fn second(self) -> u8 {
         self.second
     }
 
     /// Millionths of the second, 0 to 999999.
     #[must_use]
+    #[inline]
     pub const fn micros(self) -> u32 {
         self.micros
     }
 
     /// Digits of the second that the column holds, 0 to 6.
     #[must_use]
+    #[inline]
     pub const fn fsp(self) -> u8 {
         self.fsp
     }
@@ -314,6 +339,7 @@ impl Time {
     /// Three bytes big-endian biased by 2^23 (1 bit unused, 10 hour, 6 minute, 6 second), then the
     /// fraction. The whole is one number in two's complement: the fraction of a negative time is
     /// borrowed from the seconds, which is where decoders lose the sign.
+    #[inline]
     pub(crate) fn from_wire(bytes: &[u8], fsp: u8) -> Option<Self> {
         let (&[a, b, c], fraction) = bytes.split_first_chunk::<3>()?;
         let (per_unit, width) = fraction_unit(fsp)?;
@@ -338,6 +364,7 @@ impl Time {
 }
 
 /// Millionths per unit of the stored fraction, and its width in bytes.
+#[inline]
 const fn fraction_unit(fsp: u8) -> Option<(u32, u8)> {
     match fsp {
         0 => Some((0, 0)),
@@ -348,11 +375,13 @@ const fn fraction_unit(fsp: u8) -> Option<(u32, u8)> {
     }
 }
 
+#[inline]
 fn fraction_micros(bytes: &[u8], fsp: u8) -> Option<u32> {
     let (per_unit, width) = fraction_unit(fsp)?;
     big_endian(bytes, width)?.checked_mul(per_unit)
 }
 
+#[inline]
 fn big_endian(bytes: &[u8], width: u8) -> Option<u32> {
     match (bytes, width) {
         ([], 0) => Some(0),

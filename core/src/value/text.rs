@@ -33,24 +33,28 @@ impl<'a> Text<'a> {
     }
 
     /// Text of a column, whose character set was looked up before.
+    #[inline]
     pub(crate) const fn of_column(bytes: &'a [u8], collation: Option<u16>, charset: Option<Charset>) -> Self {
         Self { bytes, collation, charset }
     }
 
     /// The bytes as the server stores them.
     #[must_use]
+    #[inline]
     pub const fn as_bytes(self) -> &'a [u8] {
         self.bytes
     }
 
     /// The collation id, where the source wrote it.
     #[must_use]
+    #[inline]
     pub const fn collation(self) -> Option<u16> {
         self.collation
     }
 
     /// The character set, where the source wrote the collation and it is a known one.
     #[must_use]
+    #[inline]
     pub const fn charset(self) -> Option<Charset> {
         self.charset
     }
@@ -59,6 +63,7 @@ impl<'a> Text<'a> {
     ///
     /// # Errors
     /// [`NotText`] says why it cannot be.
+    #[inline]
     pub fn to_str(self) -> Result<Cow<'a, str>, NotText> {
         let charset = self.charset.ok_or(NotText::UnknownCollation)?;
         charset.to_utf8(self.bytes).map_err(|_| NotText::Invalid)
@@ -89,6 +94,7 @@ impl<'a> Binary<'a> {
 
     /// The bytes in the row, without the zero bytes that pad a BINARY.
     #[must_use]
+    #[inline]
     pub const fn stored(self) -> &'a [u8] {
         self.bytes
     }
@@ -146,6 +152,7 @@ impl<'a> Enum<'a> {
     /// The member's number; 0 is the error value the server stores for what is no member when
     /// `sql_mode` is not strict.
     #[must_use]
+    #[inline]
     pub const fn index(self) -> u16 {
         self.index
     }
@@ -190,6 +197,7 @@ impl<'a> Set<'a> {
 
     /// One bit per member.
     #[must_use]
+    #[inline]
     pub const fn bits(self) -> u64 {
         self.bits
     }
@@ -208,6 +216,7 @@ impl<'a> Set<'a> {
     ///
     /// # Errors
     /// [`NotText::UnknownCollation`] also where the source did not write labels.
+    #[inline]
     pub fn to_str(self) -> Result<Cow<'a, str>, NotText> {
         let mut labels = self.labels().ok_or(NotText::UnknownCollation)?;
         let Some(first) = labels.next() else { return Ok(Cow::Borrowed("")) };

@@ -197,6 +197,23 @@ fn files_without_gtids_and_prepared_xa_are_shown_as_what_they_are() {
     assert!(xa.lines().iter().any(|line| line["xa"] == "prepared"), "{xa:?}");
 }
 
+/// Its rows are not in the log; the statement is, and what comes behind it.
+#[test]
+fn changes_logged_as_statements_are_shown_as_such() {
+    let path = fixture("cases/BL-29.binlog");
+    let called = capstan(&["inspect".as_ref(), "-o".as_ref(), "json".as_ref(), path.as_os_str()]);
+    assert_eq!(called.status, 0, "{called:?}");
+    let lines = called.lines();
+    let said: Vec<_> =
+        lines.iter().flat_map(|line| line["changes"].as_array().cloned().unwrap_or_default()).collect();
+    let ops: Vec<_> = said.iter().map(|change| change["op"].as_str().unwrap()).collect();
+    assert_eq!(ops, ["insert", "statement", "statement", "insert", "statement"]);
+    assert_eq!(said[2]["statement"], "UPDATE t SET v=v+1");
+    assert_eq!(said[2]["rows"], "changed_without_row_events");
+    let shown = capstan(&["inspect".as_ref(), "-o".as_ref(), "text".as_ref(), path.as_os_str()]);
+    assert!(shown.out.contains("! statement DELETE FROM t WHERE id=1"), "{}", shown.out);
+}
+
 /// A halt in the middle of a file: what was before it is printed, and the place is told.
 #[test]
 fn a_partial_row_image_halts_with_its_place() {

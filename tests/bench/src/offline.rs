@@ -79,12 +79,16 @@ fn floor(path: &Path) -> Result<u64, Error> {
 /// Every value of a row.
 #[inline]
 pub fn fold_row(fold: &mut Fold, row: Row<'_>) -> Result<(), ValueError> {
-    row.visit(fold)?;
+    // A copy of its own stays in registers while the row is visited.
+    let mut of_row = *fold;
+    row.visit(&mut of_row)?;
+    *fold = of_row;
     fold.image();
     Ok(())
 }
 
 impl<'a> Visit<'a> for Fold {
+    #[inline(always)]
     fn value(&mut self, _: usize, value: Value<'a>) -> Result<(), ValueFault> {
         panic!("no {value:?} in this file")
     }

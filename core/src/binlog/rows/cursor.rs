@@ -8,6 +8,7 @@ use super::{RowsError, RowsEvent, RowsKind};
 
 impl RowsEvent {
     /// A walk over the rows. `scratch` is filled anew and can be used again for the next event.
+    #[inline]
     pub fn cursor<'a>(&'a self, scratch: &'a mut RowScratch) -> RowsCursor<'a> {
         RowsCursor { event: self, scratch, at: Some(self.rows_at), row: 0 }
     }
@@ -23,6 +24,7 @@ pub struct RowScratch {
 impl RowScratch {
     /// An empty scratch; it grows to the widest table it meets.
     #[must_use]
+    #[inline]
     pub const fn new() -> Self {
         Self { first: Places::new(), second: Places::new() }
     }
@@ -76,6 +78,7 @@ impl fmt::Debug for RowWalk {
 
 impl RowWalk {
     /// To the first row of `event`.
+    #[inline]
     pub fn start(&mut self, event: &RowsEvent) {
         self.at = Some(event.rows_at);
         self.row = 0;
@@ -83,6 +86,7 @@ impl RowWalk {
 
     /// Whether a row is left.
     #[must_use]
+    #[inline]
     pub const fn has_next(&self) -> bool {
         self.at.is_some()
     }
@@ -149,6 +153,7 @@ pub enum ChangeRow<'a> {
 impl<'a> ChangeRow<'a> {
     /// The row as it was; `None` for an insert.
     #[must_use]
+    #[inline]
     pub const fn before(self) -> Option<Row<'a>> {
         match self {
             Self::Insert { .. } => None,
@@ -158,6 +163,7 @@ impl<'a> ChangeRow<'a> {
 
     /// The row as it is now; `None` for a delete.
     #[must_use]
+    #[inline]
     pub const fn after(self) -> Option<Row<'a>> {
         match self {
             Self::Delete { .. } => None,

@@ -253,6 +253,7 @@ impl RowsEvent {
 
     /// The table the rows belong to.
     #[must_use]
+    #[inline]
     pub const fn table(&self) -> &Arc<TableVersion> {
         &self.table
     }
@@ -313,6 +314,7 @@ impl RowsEvent {
 
     /// A row without bytes has no successor: only an event without any bytes of rows may hold one (an
     /// insert without values under `binlog_row_image=MINIMAL`).
+    #[inline]
     fn moved_on(&self, from: usize, to: usize) -> Result<usize, RowsError> {
         if to > from { Ok(to) } else { Err(RowsError::Malformed("rows without columns")) }
     }

@@ -30,6 +30,7 @@ impl<'a> Row<'a> {
 
     /// Columns of the table, present or not.
     #[must_use]
+    #[inline]
     pub fn len(self) -> usize {
         self.table.columns().len()
     }
@@ -42,6 +43,7 @@ impl<'a> Row<'a> {
 
     /// The table the row belongs to.
     #[must_use]
+    #[inline]
     pub const fn table(self) -> &'a TableVersion {
         self.table
     }
@@ -145,12 +147,14 @@ impl<'a> Row<'a> {
 
     /// Whether the column is in this image at all (it may be NULL then).
     #[must_use]
+    #[inline]
     pub fn is_present(self, index: usize) -> bool {
         !matches!(self.place(index), Place::Absent) && !self.table.is_left_out(index)
     }
 
     /// Whether the column is NULL. An absent one is not.
     #[must_use]
+    #[inline]
     pub fn is_null(self, index: usize) -> bool {
         matches!(self.place(index), Place::Null) && !self.table.is_left_out(index)
     }

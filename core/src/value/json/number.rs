@@ -5,11 +5,13 @@ use alloc::string::String;
 use super::JsonError;
 
 /// Appends a signed integer.
+#[inline]
 pub(crate) fn integer(out: &mut String, value: i64) {
     out.push_str(itoa::Buffer::new().format(value));
 }
 
 /// Appends an unsigned integer.
+#[inline]
 pub(crate) fn unsigned(out: &mut String, value: u64) {
     out.push_str(itoa::Buffer::new().format(value));
 }

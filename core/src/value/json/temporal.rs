@@ -6,6 +6,7 @@ use crate::time::SourceTime;
 use crate::value::{Date, DateTime, Time, civil_from_days};
 
 /// Appends `YYYY-MM-DD`.
+#[inline]
 pub(crate) fn date(out: &mut String, date: Date) {
     let ([a, b, c, d], [e, f], [g, h]) =
         (four(date.year().into()), two(date.month().into()), two(date.day().into()));
@@ -13,6 +14,7 @@ pub(crate) fn date(out: &mut String, date: Date) {
 }
 
 /// Appends `YYYY-MM-DD hh:mm:ss` and as many digits of the second as the column has.
+#[inline]
 pub(crate) fn date_time(out: &mut String, at: DateTime) {
     let date = at.date();
     let ([a, b, c, d], [e, f], [g, h]) =
@@ -58,27 +60,32 @@ pub(crate) fn rfc3339(out: &mut String, at: SourceTime) {
 }
 
 /// The point and as many digits as the column has.
+#[inline]
 fn fraction_width(fsp: u8) -> usize {
     if fsp == 0 { 0 } else { usize::from(fsp.min(6)).saturating_add(1) }
 }
 
 /// Digits only, and what stands between them.
+#[inline]
 fn push(out: &mut String, text: &[u8]) {
     out.push_str(core::str::from_utf8(text).unwrap_or_default());
 }
 
 /// The last two digits.
+#[inline]
 fn two(n: u32) -> [u8; 2] {
     let (tens, ones) = (n / 10 % 10, n % 10);
     // Below ten, both.
     [b'0' + tens as u8, b'0' + ones as u8]
 }
 
+#[inline]
 fn four(n: u32) -> [u8; 4] {
     let ([a, b], [c, d]) = (two(n / 100), two(n));
     [a, b, c, d]
 }
 
+#[inline]
 fn six(n: u32) -> [u8; 6] {
     let ([a, b], [c, d], [e, f]) = (two(n / 10_000), two(n / 100), two(n));
     [a, b, c, d, e, f]

@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use bytes::Bytes;
 use capstan::{Code, Detail, Halt, Place};
 use flate2::bufread::MultiGzDecoder;
 
@@ -59,53 +60,39 @@ impl Input {
         &self.name
     }
 
-    /// Reads into `chunk`, and gives what was read: empty at the end.
-    pub fn read<'a>(&mut self, chunk: &'a mut [u8]) -> Result<&'a [u8], Failure> {
-        let read = loop {
-            let read = match &mut self.from {
-                From::File(file) => file.read(chunk),
-                From::Stream(stream) => stream.read(chunk),
-            };
-            match read {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read.map_err(|error| self.failed(&error))?,
-            }
-        };
-        Ok(chunk.get(..read).unwrap_or_default())
-    }
-
-    /// Goes on at `to`. `chunk` is what was read last and `end` where it ended, in bytes from the head;
-    /// gives the part of `chunk` that is to be read again. `None` if `to` lies outside of what there is.
-    pub fn seek<'a>(&mut self, to: u64, chunk: &'a [u8], end: u64) -> Result<Option<&'a [u8]>, Failure> {
+    /// Goes on at `to`. `piece` is what was read last and `end` where it ended, in bytes from the head;
+    /// gives the part of `piece` that is to be read again. `None` if `to` lies outside of what there is.
+    pub fn seek(&mut self, to: u64, piece: &Bytes, end: u64) -> Result<Option<Bytes>, Failure> {
         if let From::File(file) = &mut self.from {
             let cannot = |error: io::Error| Failure::other(format!("{}: {error}", self.name), 3);
             if to > file.metadata().map_err(cannot)?.len() {
                 return Ok(None);
             }
             file.seek(SeekFrom::Start(to)).map_err(cannot)?;
-            return Ok(Some(&[]));
+            return Ok(Some(Bytes::new()));
         }
         let mut left = match to.checked_sub(end) {
             Some(left) => left,
             None => {
                 let back = usize::try_from(end.saturating_sub(to)).unwrap_or(usize::MAX);
-                return Ok(chunk.len().checked_sub(back).and_then(|at| chunk.get(at..)));
+                return Ok(piece.len().checked_sub(back).map(|at| piece.slice(at..)));
             }
         };
         let mut over = vec![0; 64 << 10];
         while left > 0 {
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(over.len());
-            let read = self.read(over.get_mut(..most).unwrap_or_default())?.len();
+            let read =
+                self.read(over.get_mut(..most).unwrap_or_default()).map_err(|error| self.failed(&error))?;
             if read == 0 {
                 return Ok(None);
             }
             left = left.saturating_sub(read as u64);
         }
-        Ok(Some(&[]))
+        Ok(Some(Bytes::new()))
     }
 
     /// A decompressor that stops tells of the bytes, anything else of the machine.
-    fn failed(&self, error: &io::Error) -> Failure {
+    pub fn failed(&self, error: &io::Error) -> Failure {
         let of_the_bytes = matches!(
             error.kind(),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof
@@ -117,6 +104,15 @@ impl Input {
             return Halt::new(Code::EventMalformed).with(note).at(place).into();
         }
         Failure::other(format!("{}: {error}", self.name), 3)
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match &mut self.from {
+            From::File(file) => file.read(bytes),
+            From::Stream(stream) => stream.read(bytes),
+        }
     }
 }
 

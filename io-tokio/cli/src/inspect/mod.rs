@@ -23,6 +23,7 @@ use capstan::{
         deliver::{Event, Seq},
         gtid::GtidSet,
     },
+    file::Pieces,
 };
 
 use self::{held::Held, input::Input, lines::Lines, readable::Readable, summary::Summary};
@@ -33,9 +34,6 @@ use crate::{
 
 /// Longest row event a file may hold.
 const EVENT_MAX: usize = 1 << 30;
-
-/// Bytes read at once.
-const CHUNK: usize = 256 << 10;
 
 /// The first event of a file.
 const FIRST: u64 = 4;
@@ -71,10 +69,10 @@ pub fn run(args: &Inspect) -> Result<u8, Failure> {
         next: Seq(1),
     };
     for path in &files {
-        let mut input = Input::open(path)?;
-        let done = walk.file(&mut input, path, &captured, args.start_offset);
+        let mut pieces = Pieces::new(Input::open(path)?);
+        let done = walk.file(&mut pieces, path, &captured, args.start_offset);
         if args.summary {
-            walk.summary.print(input.name(), args.output.unwrap_or(Output::Text));
+            walk.summary.print(pieces.get_mut().name(), args.output.unwrap_or(Output::Text));
             walk.summary = Summary::default();
         }
         match done {
@@ -172,7 +170,7 @@ struct Walk {
 impl Walk {
     fn file(
         &mut self,
-        input: &mut Input,
+        pieces: &mut Pieces<Input>,
         path: &Path,
         captured: &CapturedSet,
         start: Option<u64>,
@@ -181,7 +179,7 @@ impl Walk {
         let mut assembler = Assembler::new(setup(captured));
         let name = match path.file_name() {
             Some(name) if path.as_os_str() != "-" => name.to_string_lossy().into_owned(),
-            _ => input.name().to_owned(),
+            _ => pieces.get_mut().name().to_owned(),
         };
         let at = |halt: Halt, offset| {
             halt.at(Place { file: Some(name.clone()), offset: Some(offset), ..Place::default() })
@@ -196,15 +194,12 @@ impl Walk {
             at(halt, error.offset)
         };
         let mut seek = start.filter(|to| *to != FIRST);
-        let mut chunk = vec![0; CHUNK];
         let mut end = 0;
-        loop {
-            let read = input.read(&mut chunk)?;
-            if read.is_empty() {
-                break;
-            }
-            end += read.len() as u64;
-            reader.feed(read);
+        while let Some(piece) = pieces.next_piece().map_err(|error| pieces.get_mut().failed(&error))? {
+            end += piece.len() as u64;
+            // Kept only where it may be read again: its memory is used for the next one.
+            let again = seek.map(|_| piece.clone()).unwrap_or_default();
+            reader.feed_bytes(piece);
             loop {
                 match reader.next_event() {
                     Ok(None) => break,
@@ -221,14 +216,15 @@ impl Walk {
                             if to < FIRST {
                                 return Err(invalid("start-offset", "lies before the first event").into());
                             }
-                            let again = input
-                                .seek(to, read, end)?
+                            let again = pieces
+                                .get_mut()
+                                .seek(to, &again, end)?
                                 .ok_or_else(|| invalid("start-offset", "lies beyond the end of the file"))?;
                             reader
                                 .seek(to)
                                 .map_err(|_| invalid("start-offset", "lies before the first event"))?;
                             end = to + again.len() as u64;
-                            reader.feed(again);
+                            reader.feed_bytes(again);
                             continue;
                         }
                         self.event(&mut assembler, event, &name, offset)?;

@@ -10,6 +10,7 @@ use capstan::{
     core::{
         binlog::rows::{ChangeRow, Row, RowWalk, RowsEvent},
         deliver::Event,
+        sql::DdlKind,
         text::{TextOptions, write_time},
         value::ValueError,
     },
@@ -130,7 +131,8 @@ impl Readable {
     }
 
     fn schema_change(&self, out: &mut String, change: &SchemaChange) {
-        let _ = writeln!(out, "   {} {}", self.paint("36", "! schema"), shown::statement(&change.statement));
+        let what = if change.kind == DdlKind::StatementLogged { "! statement" } else { "! schema" };
+        let _ = writeln!(out, "   {} {}", self.paint("36", what), shown::statement(&change.statement));
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
