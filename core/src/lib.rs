@@ -22,6 +22,7 @@ pub mod probe;
 #[cfg(feature = "serde")]
 pub mod read;
 pub mod replica;
+pub mod snapshot;
 pub mod sql;
 pub mod text;
 pub mod time;

@@ -1,6 +1,7 @@
 //! Live tests of Capstan against real MySQL servers.
 
 pub mod charsets;
+pub mod copied;
 pub mod harness;
 pub mod live;
 pub mod mirror;

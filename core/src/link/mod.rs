@@ -30,7 +30,10 @@ pub use error_packet::{DumpRefusal, ErrorMeaning, ServerError};
 pub use handshake::{Handshake, HandshakeError, Session, Step};
 pub use login::{KeyTrust, Login, LoginError, TlsMode, VersionGate};
 pub use packet::{Framer, PacketError, Payload, Sequence};
-pub use query::{Column, Query, QueryError, QueryLimits, QueryResult, QueryStep, ResultSet};
+pub use query::{
+    Cells, Column, Query, QueryError, QueryLimits, QueryResult, QueryStep, ResultSet, RowStep, RowStream,
+    RowsEnd, TextRow,
+};
 pub use response::{Capabilities, Malformed, OkPacket};
 pub use secret::Secret;
 pub use version::{Flavour, ServerVersion, UnsupportedServer};

@@ -13,6 +13,10 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 
+mod stream;
+
+pub use stream::{Cells, RowStep, RowStream, RowsEnd, TextRow};
+
 /// What a server may have at most (`MAX_FIELDS` of `sql/unireg.h`).
 const COLUMNS_MAX: u64 = 4096;
 
@@ -268,21 +272,14 @@ impl Query {
     }
 
     fn on_row(&mut self, payload: &Bytes) -> Result<(), QueryError> {
-        let mut r = Reader::new(payload);
+        let mut row_cells = Cells::new(payload);
         // Every cell takes a byte at least, so the packet bounds the row.
         let columns = self.result.columns.len();
         let mut row = Vec::with_capacity(columns.min(payload.len()));
         for _ in 0..columns {
-            if r.rest().first() == Some(&NULL_CELL) {
-                r.skip(1)?;
-                row.push(None);
-            } else {
-                row.push(Some(payload.slice_ref(r.lenenc_bytes()?)));
-            }
+            row.push(row_cells.cell()?.map(|cell| payload.slice_ref(cell)));
         }
-        if !r.is_empty() {
-            return Err(Malformed.into());
-        }
+        row_cells.end()?;
         let cells = row.len().saturating_mul(size_of::<Option<Bytes>>());
         self.bytes = self.bytes.saturating_add(cells).saturating_add(size_of::<Vec<Option<Bytes>>>());
         self.result.rows.push(row);

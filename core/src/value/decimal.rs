@@ -1,5 +1,6 @@
 //! DECIMAL as the row holds it: groups of nine digits in big-endian order (`decimal2bin`, `strings/decimal.cc`).
 
+use alloc::vec::Vec;
 use core::fmt;
 
 /// The first number that has more digits than the group may have.
@@ -37,6 +38,40 @@ pub(crate) const fn packed_len(precision: u8, scale: u8) -> u8 {
     let shape = Shape::of(precision, scale);
     let full = shape.whole.saturating_add(shape.fraction).saturating_mul(4);
     group_bytes(shape.lead).saturating_add(full).saturating_add(group_bytes(shape.tail))
+}
+
+/// Appends the packed bytes of a decimal from its text, as a column or a JSON document of that type holds it;
+/// `None` if it is no decimal, or one that does not fit. (`decimal2bin`)
+pub(crate) fn pack(text: &str, precision: u8, scale: u8, out: &mut Vec<u8>) -> Option<()> {
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = |part: &str| part.bytes().all(|digit| digit.is_ascii_digit());
+    if (whole.is_empty() && fraction.is_empty()) || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let whole = whole.trim_start_matches('0');
+    let in_front = usize::from(precision.checked_sub(scale)?).checked_sub(whole.len())?;
+    let behind = usize::from(scale).checked_sub(fraction.len())?;
+    let zeros = |count| core::iter::repeat_n(b'0', count);
+    let mut digits = zeros(in_front).chain(whole.bytes()).chain(fraction.bytes()).chain(zeros(behind));
+
+    let (start, shape) = (out.len(), Shape::of(precision, scale));
+    let mut any = false;
+    let full =
+        core::iter::repeat_n(DIGITS_PER_GROUP, usize::from(shape.whole.saturating_add(shape.fraction)));
+    for count in core::iter::once(shape.lead).chain(full).chain([shape.tail]).filter(|count| *count != 0) {
+        let group = digits.by_ref().take(usize::from(count));
+        let group = group.fold(0_u32, |n, digit| n.wrapping_mul(10).wrapping_add(u32::from(digit & 15)));
+        any |= group != 0;
+        let unused = 4_usize.saturating_sub(usize::from(group_bytes(count)));
+        out.extend_from_slice(group.to_be_bytes().get(unused..).unwrap_or_default());
+    }
+    let packed = out.get_mut(start..).unwrap_or_default();
+    if negative && any {
+        packed.iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    *packed.first_mut()? ^= 0x80;
+    Some(())
 }
 
 impl<'a> Decimal<'a> {
@@ -346,6 +381,31 @@ mod tests {
             (&[0xe3], 2, 2, "0.99"),
         ] {
             assert_eq!(text(bytes, precision, scale).as_deref(), Some(want), "{bytes:02x?}");
+        }
+    }
+
+    /// The way back, over the same examples and what does not fit.
+    #[test]
+    fn text_becomes_packed_digits() {
+        for (text, precision, scale, want) in [
+            ("1234567890.1234", 14, 4, Some(&[0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2][..])),
+            ("-1234567890.1234", 14, 4, Some(&[0x7e, 0xf2, 0x04, 0xc7, 0x2d, 0xfb, 0x2d])),
+            ("999.9", 4, 1, Some(&[0x83, 0xe7, 0x09])),
+            ("-0.1", 4, 1, Some(&[0x7f, 0xff, 0xfe])),
+            ("-0.0", 4, 1, Some(&[0x80, 0x00, 0x00])),
+            ("0007", 1, 0, Some(&[0x87])),
+            ("0.05", 3, 2, Some(&[0x80, 5])),
+            ("0.99", 2, 2, Some(&[0xe3])),
+            ("10", 1, 0, None),
+            ("0.123", 4, 2, None),
+            ("1e3", 9, 0, None),
+            ("", 9, 0, None),
+            ("-", 9, 0, None),
+            ("1.2.3", 9, 4, None),
+        ] {
+            let mut packed = vec![];
+            let found = pack(text, precision, scale, &mut packed).map(|()| &packed[..]);
+            assert_eq!(found, want, "{text}");
         }
     }
 

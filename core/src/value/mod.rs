@@ -23,7 +23,7 @@ pub use temporal::{Date, DateTime, Time, Timestamp};
 pub use text::{Binary, Enum, NotText, Set, Text};
 pub use visit::Visit;
 
-pub(crate) use decimal::is_valid_type as is_valid_decimal;
+pub(crate) use decimal::{is_valid_type as is_valid_decimal, pack as pack_decimal};
 pub(crate) use decode::{decode, visit_next};
 pub(crate) use plan::{Kind, Plan, Step};
 pub(crate) use temporal::civil_from_days;

@@ -272,6 +272,12 @@ impl RowsEvent {
         self.bytes.len()
     }
 
+    /// The images of all rows, one behind the other, as the binlog has them.
+    #[must_use]
+    pub fn images(&self) -> &[u8] {
+        self.bytes.get(self.rows_at..).unwrap_or_default()
+    }
+
     /// A copy that shares no bytes with the chunk it was read in.
     #[must_use]
     pub fn detach(&self) -> Self {

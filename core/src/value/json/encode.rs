@@ -171,13 +171,13 @@ enum Item<'s, 'a> {
 }
 
 /// The header of a container, filled in order.
-struct Slots {
-    at: usize,
-    large: bool,
+pub(super) struct Slots {
+    pub(super) at: usize,
+    pub(super) large: bool,
 }
 
 impl Slots {
-    fn put(&mut self, out: &mut [u8], bytes: &[u8]) {
+    pub(super) fn put(&mut self, out: &mut [u8], bytes: &[u8]) {
         let end = self.at.saturating_add(bytes.len());
         if let Some(slot) = out.get_mut(self.at..end) {
             slot.copy_from_slice(bytes);
@@ -186,7 +186,7 @@ impl Slots {
     }
 
     /// Two or four bytes: the layout was chosen so that it fits.
-    fn offset(&mut self, out: &mut [u8], value: usize) {
+    pub(super) fn offset(&mut self, out: &mut [u8], value: usize) {
         let bytes = (value as u32).to_le_bytes();
         self.put(out, bytes.get(..offset_size(self.large)).unwrap_or_default());
     }
@@ -198,7 +198,7 @@ fn spend(budget: &mut usize, bytes: usize) -> Result<(), JsonDiffError> {
 }
 
 /// The narrowest type, as the server chooses it.
-fn kind(value: JsonValue<'_>) -> u8 {
+pub(super) fn kind(value: JsonValue<'_>) -> u8 {
     match value {
         JsonValue::Null | JsonValue::Boolean(_) => LITERAL,
         JsonValue::Integer(value) if i16::try_from(value).is_ok() => INT16,
@@ -218,7 +218,7 @@ fn kind(value: JsonValue<'_>) -> u8 {
 }
 
 /// What stands in the entry itself.
-fn inline_bits(value: JsonValue<'_>) -> usize {
+pub(super) fn inline_bits(value: JsonValue<'_>) -> usize {
     match value {
         JsonValue::Boolean(true) => 1,
         JsonValue::Boolean(false) => 2,
@@ -235,7 +235,7 @@ fn inline_bits(value: JsonValue<'_>) -> usize {
 }
 
 /// Bytes of the value behind the header of a container.
-fn payload(value: JsonValue<'_>, large: bool) -> usize {
+pub(super) fn payload(value: JsonValue<'_>, large: bool) -> usize {
     let kind = kind(value);
     if inlined(kind, large) {
         return 0;
@@ -256,7 +256,7 @@ fn payload(value: JsonValue<'_>, large: bool) -> usize {
     }
 }
 
-fn write_payload(value: JsonValue<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_payload(value: JsonValue<'_>, out: &mut Vec<u8>) {
     let counted = |out: &mut Vec<u8>, bytes: &[u8]| {
         let (length, used) = length_bytes(bytes.len());
         out.extend_from_slice(length.get(..used).unwrap_or_default());

@@ -17,6 +17,7 @@ mod encode;
 pub(crate) mod escape;
 pub(crate) mod number;
 mod opaque;
+mod parse;
 mod path;
 pub(crate) mod temporal;
 #[cfg(test)]
@@ -25,9 +26,11 @@ mod text;
 
 pub use diff::JsonDiffError;
 pub use opaque::JsonOpaque;
+pub use parse::JsonTextError;
 
 pub(crate) use diff::apply as apply_diffs;
 pub(crate) use edit::Effort as DiffEffort;
+pub(crate) use parse::binary_of;
 
 /// How deep arrays and objects may nest (`JSON_DOCUMENT_MAX_DEPTH`, `sql-common/json_syntax_check.cc`).
 pub const MAX_DEPTH: u8 = 100;

@@ -55,7 +55,7 @@ const TIMESTAMP: u8 = 7;
 const DATE: u8 = 10;
 const TIME: u8 = 11;
 const DATETIME: u8 = 12;
-const NEWDECIMAL: u8 = 246;
+pub(super) const NEWDECIMAL: u8 = 246;
 /// Printed as a plain string: `wrapper_to_string`, `sql-common/json_dom.cc`.
 const VAR_STRING: u8 = 253;
 

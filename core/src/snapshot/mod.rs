@@ -1,0 +1,3 @@
+//! The initial snapshot: what a table held when its first change was streamed.
+
+pub mod rows;

@@ -1,0 +1,220 @@
+//! Answers as 9.7.4 gives them, and what becomes of them. Every type against a running server: `tests/tests/values.rs`.
+
+use super::*;
+use crate::binlog::rows::{ChangeRow, RowScratch};
+use crate::link::{Cells, ResultSet};
+use crate::value::{ColumnType, Value};
+use alloc::{borrow::ToOwned, format, string::String, sync::Arc, vec, vec::Vec};
+use bytes::Bytes;
+use core::cmp::Ordering;
+
+fn answer(rows: &[&[Option<&str>]]) -> ResultSet {
+    let cell = |cell: &Option<&str>| cell.map(|text| Bytes::copy_from_slice(text.as_bytes()));
+    let rows = rows.iter().map(|row| row.iter().map(cell).collect()).collect();
+    ResultSet { rows, ..ResultSet::default() }
+}
+
+/// A column as `information_schema` has it: name, place, data type, column type, nullable, and numbers.
+fn column<'a>(cells: [&'a str; 14]) -> Vec<Option<&'a str>> {
+    cells.iter().map(|cell| (*cell != "-").then_some(*cell)).collect()
+}
+
+fn described(
+    columns: &[[&str; 14]],
+    indexes: &[[&str; 4]],
+    labels: &[&[Option<&str>]],
+) -> Result<Described, DescribeError> {
+    let table = answer(&[&[Some("BASE TABLE"), Some("InnoDB"), Some("12"), Some("16384")]]);
+    let columns: Vec<_> = columns.iter().map(|cells| column(*cells)).collect();
+    let columns = answer(&columns.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let indexes: Vec<Vec<_>> =
+        indexes.iter().map(|row| row.iter().map(|cell| (*cell != "-").then_some(*cell)).collect()).collect();
+    let indexes = answer(&indexes.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let mut describe = Describe::new("d", "t");
+    for answer in [table, columns, indexes, answer(labels)] {
+        match describe.on_result(&answer)? {
+            DescribeStep::More(next) => describe = next,
+            DescribeStep::Done(done) => return Ok(*done),
+        }
+    }
+    panic!("asks on: {}", describe.statement())
+}
+
+const ID: [&str; 14] = ["id", "1", "int", "int", "NO", "-", "10", "0", "-", "-", "-", "-", "-", ""];
+const NAME: [&str; 14] = [
+    "n",
+    "2",
+    "varchar",
+    "varchar(20)",
+    "NO",
+    "80",
+    "-",
+    "-",
+    "-",
+    "utf8mb4",
+    "utf8mb4_general_ci",
+    "45",
+    "20",
+    "INVISIBLE",
+];
+const SET: [&str; 14] =
+    ["s", "3", "set", "set('a','é')", "NO", "3", "-", "-", "-", "latin1", "latin1_swedish_ci", "8", "3", ""];
+const AT: [&str; 14] =
+    ["at", "4", "timestamp", "timestamp(3)", "YES", "-", "-", "-", "3", "-", "-", "-", "-", ""];
+
+#[test]
+fn a_table_is_what_its_table_map_says() {
+    let labels: &[&[Option<&str>]] = &[&[Some("a")], &[Some("?")]];
+    let found = described(
+        &[ID, NAME, SET, AT],
+        &[["PRIMARY", "n", "-", "YES"], ["PRIMARY", "id", "-", "YES"]],
+        labels,
+    );
+    let found = found.unwrap();
+    assert_eq!((found.kind, found.rows_estimate, found.bytes_estimate), (TableKind::InnoDb, 12, 16384));
+    let version = &found.version;
+    let types: Vec<String> =
+        version.columns().iter().map(|c| format!("{}", c.column_type.type_name())).collect();
+    assert_eq!(types, ["int", "varchar(80)", "set", "timestamp(3)"]);
+    assert_eq!(version.columns().iter().map(|c| c.visible).collect::<Vec<_>>(), [true, false, true, true]);
+    assert_eq!(version.columns().iter().map(|c| c.nullable).collect::<Vec<_>>(), [false, false, false, true]);
+    assert_eq!(version.columns()[1].column_type.collation(), Some(45));
+    assert_eq!(version.primary_key().iter().map(|part| part.column).collect::<Vec<_>>(), [1, 0]);
+    let ColumnType::Set { labels, bytes: 1 } = &version.columns()[2].column_type else { panic!("a SET") };
+    // As the server converted it.
+    assert_eq!((labels.get(1), labels.collation()), (Some(&b"?"[..]), Some(8)));
+}
+
+#[test]
+fn what_cannot_be_described_is_said_so() {
+    let mut hidden = ID;
+    hidden[1] = "2";
+    let mut unknown = ID;
+    unknown[2] = "row";
+    let mut doubtful = NAME;
+    (doubtful[1], doubtful[2], doubtful[3]) = ("1", "enum", "enum('a?')");
+    for (columns, want) in [
+        (&[hidden][..], DescribeError::ColumnMissing),
+        (&[unknown], DescribeError::ColumnType("id".to_owned())),
+        (&[doubtful], DescribeError::Labels("n".to_owned())),
+        (&[], DescribeError::NoSuchTable),
+    ] {
+        assert_eq!(described(columns, &[], &[]).unwrap_err(), want);
+    }
+    let unseen = Describe::new("d", "t").on_result(&ResultSet::default());
+    assert_eq!(unseen.unwrap_err(), DescribeError::NoSuchTable);
+}
+
+#[test]
+fn keys_are_chosen_in_order_and_what_is_unsupported_is_named() {
+    let key = |columns: &[[&str; 14]], indexes: &[[&str; 4]]| {
+        described(columns, indexes, &[]).unwrap().key().map(|key| key.name().to_owned())
+    };
+    let part = |name, column| [name, column, "-", "YES"];
+    let prefix = KeyUnsupported::Prefix { key: "PRIMARY".to_owned(), column: "n".to_owned() };
+    let mut at = AT;
+    at[1] = "3";
+    for (indexes, want) in [
+        (&[part("PRIMARY", "id"), part("a", "n")][..], Ok("PRIMARY")),
+        (&[part("a", "at"), part("b", "n"), part("b", "id")], Ok("b")),
+        (&[["PRIMARY", "n", "4", "YES"], part("b", "id")], Ok("b")),
+        (&[["PRIMARY", "n", "4", "YES"]], Err(prefix)),
+        (&[["a", "-", "-", "YES"]], Err(KeyUnsupported::Expression("a".to_owned()))),
+        (&[["a", "id", "-", "NO"]], Err(KeyUnsupported::NoKey)),
+        (&[part("a", "at")], Err(KeyUnsupported::NoKey)),
+        (&[], Err(KeyUnsupported::NoKey)),
+    ] {
+        assert_eq!(key(&[ID, NAME, at], indexes), want.map(str::to_owned));
+    }
+    let mut left_out = described(&[ID], &[part("PRIMARY", "id")], &[]).unwrap();
+    left_out.version.leave_out(|_| false);
+    assert_eq!(left_out.key().unwrap_err(), KeyUnsupported::LeftOut("id".to_owned()));
+}
+
+#[test]
+fn conditions_name_the_parts_in_index_order() {
+    let indexes = [["PRIMARY", "n", "-", "YES"], ["PRIMARY", "id", "-", "YES"]];
+    let key = described(&[ID, NAME], &indexes, &[]).unwrap().key().unwrap();
+    assert_eq!(key.order_by(), "`n`, `id`");
+    let value = KeyValue::new([&b"a'\\"[..], &[0xfe, 0xff, 0xff, 0xff]]);
+    let literal = "_utf8mb4 x'61275c' COLLATE utf8mb4_general_ci";
+    assert_eq!(key.behind(&value).unwrap(), format!("(`n` > {literal}) OR (`n` = {literal} AND `id` > -2)"));
+    assert_eq!(key.up_to(&value).unwrap(), format!("(`n` < {literal}) OR (`n` = {literal} AND `id` <= -2)"));
+    let [n, id] = key.parts() else { panic!("two parts") };
+    assert_eq!(n.weight(&n.expression()).unwrap(), "WEIGHT_STRING(`n` AS CHAR(20))");
+    assert_eq!(id.weight("`id`"), None);
+    // Text that differs is the server's to compare; before it, and equal, it is not asked.
+    let of = |text: &'static [u8], id: i32| {
+        let id = id.to_le_bytes();
+        KeyValue::new([text, &id[..]])
+    };
+    assert!(!key.is_ordered_here());
+    assert_eq!(key.compare(&of(b"a", 1), &of(b"a", -1)), Some(Ordering::Greater));
+    assert_eq!(key.compare(&of(b"a", 1), &of(b"A", 1)), None);
+    assert_eq!(key.behind(&KeyValue::new([&b"a"[..]])), None);
+    assert_eq!(key.behind(&KeyValue::new([&b"a"[..], b"b"])), None);
+}
+
+/// A name is a name, whatever is in it.
+#[test]
+fn names_are_quoted() {
+    assert_eq!(quoted_table("a`b", "c'.d"), "`a``b`.`c'.d`");
+}
+
+#[test]
+fn result_rows_become_insert_images() {
+    let table = described(&[ID, NAME, SET, AT], &[], &[&[Some("a")], &[Some("?")]]).unwrap().version;
+    assert_eq!(select_list(&table), "`id`, `n`, CAST(`s` AS UNSIGNED), `at`");
+    let mut encoder = RowEncoder::new(Arc::new(table));
+    assert_eq!(encoder.take().unwrap().map(|event| event.changes()), None);
+    encoder.push(&mut Cells::new(b"\x02-1\x02\xc3\xa9\x013\xfb")).unwrap();
+    // A cell that its column cannot hold, a row that ends early: neither is taken.
+    assert!(matches!(
+        encoder.push(&mut Cells::new(b"\x02-x\x01a\x011\xfb")),
+        Err(RowError::Cell { column: 0, .. })
+    ));
+    assert!(matches!(encoder.push(&mut Cells::new(b"\x011\x01a\x011")), Err(RowError::Columns(_))));
+    encoder.push(&mut Cells::new(b"\x012\x00\x010\x171970-01-01 00:00:01.250")).unwrap();
+    assert_eq!(encoder.rows(), 2);
+    let event = encoder.take().unwrap().unwrap();
+    assert_eq!(
+        event.images(),
+        [
+            &[0xf8, 0xff, 0xff, 0xff, 0xff, 2, 0xc3, 0xa9, 3][..],
+            &[0xf0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x09, 0xc4],
+        ]
+        .concat()
+    );
+    assert_eq!((encoder.rows(), event.changes()), (0, 2));
+    let mut scratch = RowScratch::new();
+    let mut rows = event.cursor(&mut scratch);
+    let Some(ChangeRow::Insert { after }) = rows.next().unwrap() else { panic!("an insert") };
+    assert_eq!((after.get(0), after.get(3)), (Ok(Value::Int(-1)), Ok(Value::Null)));
+}
+
+#[test]
+fn wide_tables_have_a_count_of_three_bytes() {
+    for count in [250, 251, 300] {
+        let names: Vec<String> = (1..=count).map(|n| format!("{n}")).collect();
+        let columns: Vec<_> = names
+            .iter()
+            .map(|n| {
+                let mut column = ID;
+                (column[0], column[1]) = (n.as_str(), n.as_str());
+                column
+            })
+            .collect();
+        let table = described(&columns, &[], &[]).unwrap().version;
+        let mut encoder = RowEncoder::new(Arc::new(table));
+        encoder.push(&mut Cells::new(&vec![0xfb; count])).unwrap();
+        assert_eq!(encoder.take().unwrap().unwrap().images().len(), count.div_ceil(8));
+    }
+}
+
+/// Left-out columns are neither asked for nor shown.
+#[test]
+fn left_out_columns_are_null() {
+    let mut table = described(&[ID, NAME], &[], &[]).unwrap().version;
+    table.leave_out(|name| name != "n");
+    assert_eq!(select_list(&table), "`id`, NULL");
+}
