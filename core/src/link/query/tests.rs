@@ -223,3 +223,41 @@ proptest! {
         }
     }
 }
+
+/// The same answers, row by row.
+#[test]
+fn rows_are_handed_out_as_they_come() {
+    let play = |capabilities, server: &[&[u8]]| {
+        let mut stream = RowStream::new(capabilities);
+        let mut rows = Vec::new();
+        for payload in server {
+            match stream.on_payload(&Bytes::copy_from_slice(payload)).unwrap() {
+                RowStep::More(next) => stream = next,
+                RowStep::Row(next, row) => {
+                    rows.push(row);
+                    stream = next;
+                }
+                RowStep::Done(end) => return (rows, Some(end)),
+            }
+        }
+        (rows, None)
+    };
+    let new: &[&[u8]] = &[HEAD, COLUMN_A, COLUMN_B, COLUMN_C, ROW, ROW, END];
+    let old: &[&[u8]] = &[HEAD, COLUMN_A, COLUMN_B, COLUMN_C, EOF, ROW, ROW, EOF];
+    for (capabilities, server) in [(NEW, new), (OLD, old)] {
+        let (rows, end) = play(capabilities, server);
+        assert_eq!((rows.len(), end), (2, Some(RowsEnd::Complete)));
+        let mut cells = rows[0].cells();
+        assert_eq!(rows[0].columns(), 3);
+        for want in [Some(&b"7"[..]), None, Some(b"x")] {
+            assert_eq!(cells.cell(), Ok(want));
+        }
+        assert_eq!(cells.clone().cell(), Err(Malformed));
+        assert_eq!(cells.end(), Ok(()));
+    }
+    let (rows, end) = play(NEW, &[HEAD, COLUMN_A, COLUMN_B, COLUMN_C, ROW, OUT_OF_RANGE]);
+    assert!(matches!(end, Some(RowsEnd::Failed(error)) if error.number() == 1690));
+    assert_eq!(rows.len(), 1);
+    assert!(matches!(play(NEW, &[OK]).1, Some(RowsEnd::NoRows(_))));
+    assert_eq!(play(NEW, &[HEAD, COLUMN_A]), (Vec::new(), None));
+}
