@@ -11,7 +11,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use capstan_core::binlog::rows::{ChangeRow, RowScratch};
-use capstan_core::snapshot::rows::{CopyKey, KeyOrder, KeyValue};
+use capstan_core::deliver::KeyParts;
+use capstan_core::snapshot::rows::{CopyKey, KeyOrder};
 use capstan_core::value::charset::Collation;
 use capstan_mysql::{Server, Session};
 use capstan_tests::copied::{ask, copy, describe};
@@ -217,7 +218,7 @@ fn text_is_ordered_by_the_servers_weights_under_every_collation() {
 }
 
 /// The keys in the server's order, which is the core's, or that of the weights.
-fn read(session: &mut Session, table: &str, of: &str) -> Vec<KeyValue> {
+fn read(session: &mut Session, table: &str, of: &str) -> Vec<KeyParts> {
     let described = describe(session, "k", table).unwrap();
     let key = described.key().unwrap_or_else(|why| panic!("{of}: {why}"));
     let version = Arc::new(described.version);
@@ -244,7 +245,7 @@ fn read(session: &mut Session, table: &str, of: &str) -> Vec<KeyValue> {
 }
 
 /// Weights are in the order of the rows, and those of a literal are those of its row.
-fn weights(session: &mut Session, table: &str, of: &str, key: &CopyKey, keys: &[KeyValue]) {
+fn weights(session: &mut Session, table: &str, of: &str, key: &CopyKey, keys: &[KeyParts]) {
     for (place, part) in key.parts().iter().enumerate() {
         let KeyOrder::Server { .. } = part.order() else { continue };
         let weight = part.weight(&part.expression()).unwrap();
@@ -255,7 +256,7 @@ fn weights(session: &mut Session, table: &str, of: &str, key: &CopyKey, keys: &[
             assert!(rows.windows(2).all(|pair| pair[0] < pair[1]), "{of}: {rows:?}");
         }
         for (value, row) in keys.iter().zip(&rows) {
-            let raw = value.parts().nth(place).unwrap();
+            let raw = &value.0[place];
             let weight = part.weight(&part.literal(raw).unwrap()).unwrap();
             let found = ask(session, &format!("SELECT {weight}")).unwrap();
             assert_eq!(found.rows[0][0].as_ref(), Some(row), "{of}");
@@ -264,7 +265,7 @@ fn weights(session: &mut Session, table: &str, of: &str, key: &CopyKey, keys: &[
 }
 
 /// Each key cuts the table in two: what is behind it, and itself with what is before.
-fn cut(session: &mut Session, table: &str, of: &str, keys: &[KeyValue]) {
+fn cut(session: &mut Session, table: &str, of: &str, keys: &[KeyParts]) {
     let key = describe(session, "k", table).unwrap().key().unwrap();
     for (n, value) in keys.iter().enumerate() {
         for (condition, want) in [(key.behind(value), keys.len() - n - 1), (key.up_to(value), n + 1)] {

@@ -6,6 +6,7 @@
 
 mod feed;
 mod link;
+mod links;
 mod target;
 mod watch;
 mod worker;
@@ -33,7 +34,8 @@ use tokio::sync::mpsc;
 
 use self::{
     feed::FeedSender,
-    link::{Link, Said},
+    link::Said,
+    links::Links,
     target::{Outcome, Target},
     watch::{Of, Watch},
     worker::Panicked,
@@ -145,7 +147,7 @@ struct Driver<'n, N: Net> {
     net: &'n N,
     replica: replica::Replica,
     delivery: Delivery,
-    link: Link<'n, N>,
+    links: Links<'n, N>,
     commands: mpsc::UnboundedReceiver<Command>,
     feed: Option<FeedSender>,
     freed: mpsc::UnboundedSender<usize>,
@@ -153,6 +155,8 @@ struct Driver<'n, N: Net> {
     timer: Option<Timer<'n>>,
     wake: Option<Now>,
     read: Read,
+    /// As `read`, of each link of the initial copy.
+    read_copy: Read,
     /// The position is asked for; the last reason counts.
     load: Option<LoadReason>,
     /// What runs is to be given up.
@@ -166,7 +170,7 @@ struct Driver<'n, N: Net> {
 
 impl<N: Net> fmt::Debug for Driver<'_, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Driver({:?}, {:?}, {:?})", self.replica, self.delivery, self.link)
+        write!(f, "Driver({:?}, {:?}, {:?})", self.replica, self.delivery, self.links)
     }
 }
 
@@ -182,7 +186,7 @@ impl<'n, N: Net> Driver<'n, N> {
             net: setup.net,
             replica: replica::Replica::new(setup.config, setup.seed, now),
             delivery: Delivery::new(setup.batch, setup.pipeline),
-            link: Link::new(setup.net, setup.host, setup.port),
+            links: Links::new(setup.net, setup.host, setup.port),
             commands: setup.commands,
             feed: None,
             freed,
@@ -190,6 +194,7 @@ impl<'n, N: Net> Driver<'n, N> {
             timer: None,
             wake: None,
             read: Read::Paused,
+            read_copy: Read::Paused,
             load: None,
             overdue: false,
             reapply: false,
@@ -212,18 +217,10 @@ impl<'n, N: Net> Driver<'n, N> {
                     self.reapply = false;
                 }
                 Output::Reapply { upto: _ } => self.reapply = true,
-                Output::Connect(replica::Link::Stream, epoch) => {
-                    tracing::debug!(dial = epoch.0, "dialling");
-                    self.link.connect(epoch);
-                }
-                Output::Secure(replica::Link::Stream, epoch) => self.link.secure(epoch),
-                Output::Transmit(replica::Link::Stream, epoch, bytes) => self.link.transmit(epoch, bytes),
-                Output::Close(replica::Link::Stream, epoch) => self.link.close(epoch),
-                // Nothing asks for a copy yet, so nothing of it is dialled.
-                Output::Connect(replica::Link::Copy(_), _)
-                | Output::Secure(replica::Link::Copy(_), _)
-                | Output::Transmit(replica::Link::Copy(_), ..)
-                | Output::Close(replica::Link::Copy(_), _) => {}
+                Output::Connect(link, epoch) => self.links.connect(link, epoch),
+                Output::Secure(link, epoch) => self.links.secure(link, epoch),
+                Output::Transmit(link, epoch, bytes) => self.links.transmit(link, epoch, bytes),
+                Output::Close(link, epoch) => self.links.close(link, epoch),
                 Output::Event(event) => {
                     self.watch.event(&event);
                     if let Push::Feed(event) = self.delivery.push(event)
@@ -234,9 +231,10 @@ impl<'n, N: Net> Driver<'n, N> {
                 }
                 Output::Halt(halt) => self.end = Some(End::Halted(halt)),
                 Output::Stopped => self.end = Some(End::Stopped),
-                Output::Idle { wake, read, copy: _ } => {
+                Output::Idle { wake, read, copy } => {
                     self.wake = wake.map(|(at, _)| at);
                     self.read = read;
+                    self.read_copy = copy;
                     break;
                 }
             }
@@ -305,14 +303,13 @@ impl<'n, N: Net> Driver<'n, N> {
         if let Some(input) = self.poll_released(cx).or_else(|| self.poll_command(cx)) {
             return Poll::Ready(Woken::Input(input));
         }
-        if let Poll::Ready(said) = self.link.poll(cx, self.read) {
-            let (link, epoch) = (replica::Link::Stream, self.link.epoch());
+        if let Poll::Ready((link, epoch, said)) = self.links.poll(cx, self.read, self.read_copy) {
             return Poll::Ready(Woken::Input(match said {
                 Said::Connected => Input::Connected(link, epoch),
                 Said::Secured => Input::Secured(link, epoch),
                 Said::Bytes(bytes) => Input::Bytes(link, epoch, bytes),
                 Said::Lost(reason) => {
-                    tracing::info!(?reason, "the link is lost");
+                    tracing::info!(?link, ?reason, "the link is lost");
                     Input::Lost(link, epoch, reason)
                 }
             }));

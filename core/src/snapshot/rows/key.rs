@@ -1,10 +1,11 @@
 //! The key a table is copied by: which, how its values are written into a statement, and how two compare.
 
 use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec::Vec};
-use core::{cmp::Ordering, fmt};
+use core::cmp::Ordering;
 
 use super::sql::{exact, hex, quoted};
 use crate::binlog::rows::Row;
+use crate::deliver::KeyParts;
 use crate::value::{Column, ColumnType, Kind, Step, TableVersion, Value, decode};
 
 /// Why a table has no key that it can be copied by.
@@ -88,31 +89,6 @@ pub enum KeyOrder {
     },
 }
 
-/// The values of a key, each as its row image holds it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct KeyValue {
-    parts: Box<[Box<[u8]>]>,
-}
-
-impl fmt::Debug for KeyValue {
-    // Rule 1: they are values.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyValue({} parts)", self.parts.len())
-    }
-}
-
-impl KeyValue {
-    /// Of values as a row image holds them, without their lengths, in the order of the key.
-    pub fn new<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        Self { parts: parts.into_iter().map(Box::from).collect() }
-    }
-
-    /// The values, as they were given.
-    pub fn parts(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.parts.iter().map(|part| &**part)
-    }
-}
-
 impl CopyKey {
     pub(super) fn choose(
         table: &TableVersion,
@@ -185,9 +161,9 @@ impl CopyKey {
 
     /// The key of a row of the same table version; `None` where a column is absent or NULL.
     #[must_use]
-    pub fn value(&self, row: Row<'_>) -> Option<KeyValue> {
+    pub fn value(&self, row: Row<'_>) -> Option<KeyParts> {
         let parts = self.parts.iter().map(|part| row.raw(part.index).map(Box::from));
-        Some(KeyValue { parts: parts.collect::<Option<_>>()? })
+        Some(KeyParts(parts.collect::<Option<_>>()?))
     }
 
     /// `ORDER BY` without the words: the columns in index order.
@@ -206,23 +182,23 @@ impl CopyKey {
     /// The condition that a row lies behind `value`, in a form whose first part the server finds by the index:
     /// `a > 1 OR a = 1 AND b > 2`. `None` for the value of another key.
     #[must_use]
-    pub fn behind(&self, value: &KeyValue) -> Option<String> {
+    pub fn behind(&self, value: &KeyParts) -> Option<String> {
         self.condition(value, ">", ">")
     }
 
     /// The condition that a row is at `value` or before it.
     #[must_use]
-    pub fn up_to(&self, value: &KeyValue) -> Option<String> {
+    pub fn up_to(&self, value: &KeyParts) -> Option<String> {
         self.condition(value, "<", "<=")
     }
 
-    fn condition(&self, value: &KeyValue, inner: &str, last: &str) -> Option<String> {
-        if value.parts.len() != self.parts.len() {
+    fn condition(&self, value: &KeyParts, inner: &str, last: &str) -> Option<String> {
+        if value.0.len() != self.parts.len() {
             return None;
         }
         let mut out = String::new();
         let mut equal = String::new();
-        for (at, (part, raw)) in self.parts.iter().zip(&value.parts).enumerate() {
+        for (at, (part, raw)) in self.parts.iter().zip(&value.0).enumerate() {
             let (expression, literal) = (part.expression(), part.literal(raw)?);
             let is_last = at.saturating_add(1) == self.parts.len();
             let comparison = if is_last { last } else { inner };
@@ -238,11 +214,11 @@ impl CopyKey {
     /// How two keys of one table version compare; `None` where the server has to say (text that differs), or
     /// where they are no values of this key.
     #[must_use]
-    pub fn compare(&self, one: &KeyValue, other: &KeyValue) -> Option<Ordering> {
-        if one.parts.len() != self.parts.len() || other.parts.len() != self.parts.len() {
+    pub fn compare(&self, one: &KeyParts, other: &KeyParts) -> Option<Ordering> {
+        if one.0.len() != self.parts.len() || other.0.len() != self.parts.len() {
             return None;
         }
-        for (part, (one, other)) in self.parts.iter().zip(one.parts.iter().zip(&other.parts)) {
+        for (part, (one, other)) in self.parts.iter().zip(one.0.iter().zip(&other.0)) {
             if one == other {
                 continue;
             }

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::binlog::rows::{ChangeRow, RowScratch};
+use crate::deliver::KeyParts;
 use crate::link::{Cells, ResultSet};
 use crate::value::{ColumnType, Value};
-use alloc::{borrow::ToOwned, format, string::String, sync::Arc, vec, vec::Vec};
+use alloc::{borrow::ToOwned, boxed::Box, format, string::String, sync::Arc, vec, vec::Vec};
 use bytes::Bytes;
 use core::cmp::Ordering;
 
@@ -136,7 +137,8 @@ fn conditions_name_the_parts_in_index_order() {
     let indexes = [["PRIMARY", "n", "-", "YES"], ["PRIMARY", "id", "-", "YES"]];
     let key = described(&[ID, NAME], &indexes, &[]).unwrap().key().unwrap();
     assert_eq!(key.order_by(), "`n`, `id`");
-    let value = KeyValue::new([&b"a'\\"[..], &[0xfe, 0xff, 0xff, 0xff]]);
+    let parts = |parts: &[&[u8]]| KeyParts(parts.iter().map(|part| Box::from(*part)).collect());
+    let value = parts(&[b"a'\\", &[0xfe, 0xff, 0xff, 0xff]]);
     let literal = "_utf8mb4 x'61275c' COLLATE utf8mb4_general_ci";
     assert_eq!(key.behind(&value).unwrap(), format!("(`n` > {literal}) OR (`n` = {literal} AND `id` > -2)"));
     assert_eq!(key.up_to(&value).unwrap(), format!("(`n` < {literal}) OR (`n` = {literal} AND `id` <= -2)"));
@@ -144,15 +146,12 @@ fn conditions_name_the_parts_in_index_order() {
     assert_eq!(n.weight(&n.expression()).unwrap(), "WEIGHT_STRING(`n` AS CHAR(20))");
     assert_eq!(id.weight("`id`"), None);
     // Text that differs is the server's to compare; before it, and equal, it is not asked.
-    let of = |text: &'static [u8], id: i32| {
-        let id = id.to_le_bytes();
-        KeyValue::new([text, &id[..]])
-    };
+    let of = |text: &'static [u8], id: i32| parts(&[text, &id.to_le_bytes()]);
     assert!(!key.is_ordered_here());
     assert_eq!(key.compare(&of(b"a", 1), &of(b"a", -1)), Some(Ordering::Greater));
     assert_eq!(key.compare(&of(b"a", 1), &of(b"A", 1)), None);
-    assert_eq!(key.behind(&KeyValue::new([&b"a"[..]])), None);
-    assert_eq!(key.behind(&KeyValue::new([&b"a"[..], b"b"])), None);
+    assert_eq!(key.behind(&parts(&[b"a"])), None);
+    assert_eq!(key.behind(&parts(&[b"a", b"b"])), None);
 }
 
 /// A name is a name, whatever is in it.

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod link;
+mod links;
 mod world;
 
 use std::{
