@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use capstan_core::binlog::rows::{ChangeRow, RowScratch};
 use capstan_core::deliver::KeyParts;
-use capstan_core::snapshot::rows::{CopyKey, KeyOrder};
+use capstan_core::snapshot::rows::{CopyKey, KeyOrder, KeyUnsupported};
 use capstan_core::value::charset::Collation;
 use capstan_mysql::{Server, Session};
 use capstan_tests::copied::{ask, copy, describe};
@@ -110,11 +110,7 @@ const TABLES: &[(&str, &str, &[&str])] = &[
         "a",
         &["'0000-00-00'", "'1970-01-01 00:00:01.000001'", "'2038-01-19 03:14:07.499999'"],
     ),
-    (
-        "a BINARY(3)",
-        "a",
-        &["x''", "x'00'", "x'01'", "x'0100ff'", "x'0101'", "x'20'", "x'7f'", "x'80'", "x'ffffff'"],
-    ),
+    ("a BINARY(3)", "a", &["x''", "x'01'", "x'0100ff'", "x'0101'", "x'20'", "x'7f'", "x'80'", "x'ffffff'"]),
     (
         "a VARBINARY(5)",
         "a",
@@ -191,6 +187,7 @@ fn text_is_ordered_by_the_servers_weights_under_every_collation() {
         "l", "ll", "n", "ñ", "o", "ö", "oe", "s", "ss", "ß", "z", "ž", "0", "10", "-", "_", "'\\", "я", "λ",
         "ς", "σ", "中", "文", "ｱ", "ア", "あ", "한", "א", "𝄞", "abc def",
     ];
+    let mut refused = Vec::new();
     for (n, collation) in Collation::all().iter().enumerate() {
         let (charset, name) = (collation.charset.name(), collation.name);
         if name == "binary" {
@@ -208,6 +205,13 @@ fn text_is_ordered_by_the_servers_weights_under_every_collation() {
                 format!("INSERT IGNORE INTO k.t{n} VALUES (CONVERT(_utf8mb4 x'{hex}' USING {charset}))");
             session.query(&row).unwrap();
         }
+        if let Err(KeyUnsupported::Collation { .. }) =
+            describe(&mut session, "k", &format!("t{n}")).unwrap().key()
+        {
+            refused.push(name);
+            session.query(&format!("DROP TABLE k.t{n}")).unwrap();
+            continue;
+        }
         let keys = read(&mut session, &format!("t{n}"), name);
         assert!(keys.len() > 10, "{name}: {}", keys.len());
         if n % 8 == 0 {
@@ -215,6 +219,9 @@ fn text_is_ordered_by_the_servers_weights_under_every_collation() {
         }
         session.query(&format!("DROP TABLE k.t{n}")).unwrap();
     }
+    refused.sort_unstable();
+    let disorderly = ["big5_chinese_ci", "gb18030_chinese_ci", "latin7_estonian_cs", "latin7_general_ci"];
+    assert_eq!(refused, [&disorderly[..], &["latin7_general_cs", "tis620_thai_ci"]].concat());
 }
 
 /// The keys in the server's order, which is the core's, or that of the weights.

@@ -116,13 +116,14 @@ impl RowEncoder {
 
     fn row(&mut self, cells: &mut Cells<'_>, start: usize) -> Result<(), RowError> {
         let columns = self.table.columns();
-        // What is beyond the last column stays set, as the server leaves it (`pack_row`, `sql/rpl_record.cc`).
-        self.body.resize(start.saturating_add(columns.len().div_ceil(8)), 0xff);
+        self.body.resize(start.saturating_add(columns.len().div_ceil(8)), 0);
         for (index, column) in columns.iter().enumerate() {
-            let Some(bytes) = cells.cell()? else { continue };
-            if let Some(nulls) = self.body.get_mut(start.saturating_add(index / 8)) {
-                *nulls &= !(1 << (index % 8));
-            }
+            let Some(bytes) = cells.cell()? else {
+                if let Some(nulls) = self.body.get_mut(start.saturating_add(index / 8)) {
+                    *nulls |= 1 << (index % 8);
+                }
+                continue;
+            };
             cell::pack(&column.column_type, bytes, &mut self.body)
                 .map_err(|reason| RowError::Cell { column: index, reason })?;
         }

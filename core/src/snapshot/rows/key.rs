@@ -28,6 +28,14 @@ pub enum KeyUnsupported {
     /// A column of the key is left out of the captured set.
     #[error("column {0} of the key is left out")]
     LeftOut(String),
+    /// A column under a collation whose weights (`WEIGHT_STRING`) are not in the order in which it compares.
+    #[error("column {column} of the key is under {collation}, whose weights are not its order")]
+    Collation {
+        /// The column.
+        column: String,
+        /// The collation, by the server's name.
+        collation: String,
+    },
     /// A column of a type that no key has.
     #[error("column {0} of the key is of a type that no key has")]
     Type(String),
@@ -131,6 +139,13 @@ impl CopyKey {
                 return Err(KeyUnsupported::LeftOut(column.name.clone()));
             }
             let facts = strings.get(part.column).and_then(Option::as_ref);
+            if let Some(StringFacts { collation, .. }) = facts
+                && DISORDERLY.contains(&collation.as_str())
+                && !matches!(column.column_type, ColumnType::Enum { .. } | ColumnType::Set { .. })
+            {
+                let (column, collation) = (column.name.clone(), collation.clone());
+                return Err(KeyUnsupported::Collation { column, collation });
+            }
             let order = order(&column.column_type, facts);
             let order = order.ok_or_else(|| KeyUnsupported::Type(column.name.clone()))?;
             parts.push(CopyKeyPart { index: part.column, column: column.clone(), step, order });
@@ -261,7 +276,7 @@ impl CopyKeyPart {
     /// A value of this column as a literal that no session variable bends; `None` if it is none.
     #[must_use]
     pub fn literal(&self, raw: &[u8]) -> Option<String> {
-        Some(match decode(self.step, &self.column, raw).ok()? {
+        Some(match decode(self.step, 0, core::slice::from_ref(&self.column), raw).ok()? {
             Value::Int(n) => format!("{n}"),
             Value::UInt(n) => format!("{n}"),
             // Compared as doubles: every digit of the float's double.
@@ -365,6 +380,18 @@ impl CopyKeyPart {
         Some(bytes)
     }
 }
+
+/// Collations whose sort keys are not in the order in which they compare: `big5_chinese_ci` compares by code and
+/// makes keys by strokes, `gb18030_chinese_ci` folds four-byte letters in keys alone, and the others pad a key with
+/// another weight than that of a space. Found by trying all 285 collations of 9.7.4 with 400 to 5,500 texts each.
+const DISORDERLY: &[&str] = &[
+    "big5_chinese_ci",
+    "gb18030_chinese_ci",
+    "latin7_estonian_cs",
+    "latin7_general_ci",
+    "latin7_general_cs",
+    "tis620_thai_ci",
+];
 
 /// Who knows the order of a type; `None` for one that no whole-column key has.
 fn order(column: &ColumnType, facts: Option<&StringFacts>) -> Option<KeyOrder> {

@@ -132,6 +132,16 @@ fn keys_are_chosen_in_order_and_what_is_unsupported_is_named() {
     assert_eq!(left_out.key().unwrap_err(), KeyUnsupported::LeftOut("id".to_owned()));
 }
 
+/// Its sort keys are not in the order of its comparison: what the index has is not what the weights say.
+#[test]
+fn text_whose_weights_are_not_its_order_is_no_key() {
+    let mut name = NAME;
+    (name[9], name[10], name[11]) = ("big5", "big5_chinese_ci", "1");
+    let found = described(&[ID, name], &[["PRIMARY", "n", "-", "YES"]], &[]).unwrap().key();
+    let want = KeyUnsupported::Collation { column: "n".to_owned(), collation: "big5_chinese_ci".to_owned() };
+    assert_eq!(found.unwrap_err(), want);
+}
+
 #[test]
 fn conditions_name_the_parts_in_index_order() {
     let indexes = [["PRIMARY", "n", "-", "YES"], ["PRIMARY", "id", "-", "YES"]];
@@ -179,8 +189,8 @@ fn result_rows_become_insert_images() {
     assert_eq!(
         event.images(),
         [
-            &[0xf8, 0xff, 0xff, 0xff, 0xff, 2, 0xc3, 0xa9, 3][..],
-            &[0xf0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x09, 0xc4],
+            &[0x08, 0xff, 0xff, 0xff, 0xff, 2, 0xc3, 0xa9, 3][..],
+            &[0x00, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0x09, 0xc4],
         ]
         .concat()
     );
