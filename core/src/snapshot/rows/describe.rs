@@ -86,6 +86,7 @@ impl fmt::Debug for Describe {
 
 /// What follows an answer.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "moved a few times for each table")]
 pub enum DescribeStep {
     /// Ask on.
     More(Describe),

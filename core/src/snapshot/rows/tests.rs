@@ -16,7 +16,7 @@ fn answer(rows: &[&[Option<&str>]]) -> ResultSet {
 }
 
 /// A column as `information_schema` has it: name, place, data type, column type, nullable, and numbers.
-fn column<'a>(cells: [&'a str; 14]) -> Vec<Option<&'a str>> {
+fn column(cells: [&str; 14]) -> Vec<Option<&str>> {
     cells.iter().map(|cell| (*cell != "-").then_some(*cell)).collect()
 }
 
