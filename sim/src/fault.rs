@@ -85,6 +85,8 @@ pub enum Fault {
     Drain,
     /// A bit turns over on the way.
     Corrupt,
+    /// A bit turns over inside a large payload, which is inflated while it is read.
+    CorruptPayload,
     /// An unknown event that must not be ignored.
     UnknownFatal,
     /// What was not processed is purged.
@@ -141,6 +143,7 @@ pub const ALL: &[Fault] = &[
     Fault::Pause,
     Fault::Drain,
     Fault::Corrupt,
+    Fault::CorruptPayload,
     Fault::UnknownFatal,
     Fault::PurgeGap,
     Fault::ResetHistory,
@@ -153,6 +156,7 @@ pub const ALL: &[Fault] = &[
     Fault::Poison(Poison::UnknownType),
     Fault::Poison(Poison::TwoPhaseXa),
     Fault::Poison(Poison::RowsWithoutTable),
+    Fault::Poison(Poison::RowTooLarge),
 ];
 
 /// Where in [`ALL`] the classes begin that end a pipeline by design.
@@ -203,6 +207,7 @@ impl Fault {
             Self::Pause => "pause",
             Self::Drain => "drain",
             Self::Corrupt => "corrupt",
+            Self::CorruptPayload => "corrupt-payload",
             Self::UnknownFatal => "unknown-fatal",
             Self::PurgeGap => "purge-gap",
             Self::ResetHistory => "reset-history",
@@ -215,6 +220,7 @@ impl Fault {
             Self::Poison(Poison::UnknownType) => "poison-unknown-type",
             Self::Poison(Poison::TwoPhaseXa) => "poison-two-phase-xa",
             Self::Poison(Poison::RowsWithoutTable) => "poison-rows-without-table",
+            Self::Poison(Poison::RowTooLarge) => "poison-row-too-large",
         }
     }
 

@@ -44,6 +44,7 @@ pub const TABLE: &[Row] = &[
     core(Mutant::CommitPart, "whole or nothing", "prefix"),
     core(Mutant::KeepGroup, "whole or nothing", "halt-soundness"),
     core(Mutant::DeliverRolledBack, "whole or nothing", "prefix"),
+    core(Mutant::CommitUnchecked, "whole or nothing", "prefix"),
     core(Mutant::KeepSavepointRows, "whole or nothing", "prefix"),
     around(Blunder::KeepAborted, "whole or nothing", "prefix", ANY),
     core(Mutant::DeliverAgain, "once", "prefix"),

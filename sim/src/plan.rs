@@ -1,7 +1,7 @@
 //! What a run is made of, drawn once at its start: the swarm. Within the run each class of faults is a
 //! regime: on for a drawn time, and off again.
 
-use capstan_core::deliver::BatchLimits;
+use capstan_core::{deliver::BatchLimits, gtid::GtidSet};
 
 use crate::{
     choices::Choices,
@@ -56,6 +56,8 @@ pub struct Plan {
     pub cut_after: Option<usize>,
     /// Where the pipeline starts.
     pub begin: Begin,
+    /// Where it stops; `None`: never.
+    pub until: Option<GtidSet>,
     /// What a batch may hold.
     pub batch: BatchLimits,
     /// The faults, in the order of time.
@@ -116,6 +118,7 @@ impl Plan {
             reads: Vec::new(),
             cut_after: None,
             begin: Begin::Earliest,
+            until: None,
             batch: BatchLimits::default(),
             faults: Vec::new(),
         }
@@ -124,8 +127,8 @@ impl Plan {
     /// Draws a plan. Most are small, and a few are large: what can go wrong goes wrong between few things, and
     /// many small schedules find more of it than few large ones.
     pub fn draw(choices: &mut Choices, wishes: Wishes) -> Self {
-        let large = choices.chance(1, 20);
-        let horizons: &[u64] = if large { &[600, 3600] } else { &[60, 20, 30, 120, 300] };
+        let large = choices.chance(1, 40);
+        let horizons: &[u64] = if large { &[600, 3600] } else { &[60, 20, 30, 120] };
         let horizon = choices.pick(horizons) * SECOND;
         let transactions = if large {
             (choices.below(20), 30 + choices.below(30))
@@ -150,6 +153,7 @@ impl Plan {
             reads: Vec::new(),
             cut_after: None,
             begin: choices.pick(&[Begin::Earliest, Begin::Current, Begin::At]),
+            until: None,
             batch: BatchLimits {
                 max_transactions: choices.pick(&[10, 1, 2]),
                 max_bytes: choices.pick(&[4 << 20, 1000]),
@@ -197,8 +201,13 @@ impl Plan {
     }
 
     fn push(&mut self, choices: &mut Choices, fault: Fault, large: bool) {
-        let at = choices.range(0, self.horizon);
-        let lasts: &[u64] = if large { &[1, 10, 40, 90, 300] } else { &[1, 4, 15, 40] };
+        // What comes at the very end has no time to take hold.
+        let at = choices.range(0, self.horizon / 4 * 3);
+        let lasts: &[u64] = match large {
+            true => &[1, 10, 40, 90, 300],
+            false if ENDS_LINKS.contains(&fault) => &[1, 2],
+            false => &[1, 3, 10, 30],
+        };
         let lasts = choices.pick(lasts) * SECOND / choices.pick(&[1, 3, 10]);
         self.faults.push(Planned { at, lasts, fault });
     }

@@ -32,6 +32,8 @@ pub enum Poison {
     TwoPhaseXa,
     /// Rows whose table was never named.
     RowsWithoutTable,
+    /// A row event above `row_event_max`.
+    RowTooLarge,
 }
 
 /// The committed history.

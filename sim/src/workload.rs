@@ -116,6 +116,9 @@ pub struct Workload {
 /// Bytes of a large row: all is an eighth of what a server's rows may be, and so are the limits of the core here.
 pub const LINE: usize = 750;
 
+/// Bytes of a row that no row event may hold here.
+const TOO_LARGE: usize = 70_000;
+
 /// Contents of each shape: no two transactions in a row are the same.
 const VARIANTS: usize = 8;
 
@@ -271,6 +274,11 @@ impl Maker {
             Poison::UnknownType => vec![begin(), Body::Other { code: 77, bytes: vec![1] }, xid],
             // The table of its number was named before, in another group.
             Poison::RowsWithoutTable => vec![begin(), Body::Rows(rows), xid],
+            Poison::RowTooLarge => {
+                let row = RowChange::Insert(self.line(TOO_LARGE));
+                let rows = Rows::of(&self.lines, &[row], true);
+                vec![begin(), Body::TableMap(self.lines.clone()), Body::Rows(rows), xid]
+            }
             Poison::TwoPhaseXa => vec![
                 Body::Query(Query::new("", "XA START X'7032',X'',1")),
                 map,

@@ -451,3 +451,42 @@ fn a_history_that_was_reset_is_recognised_by_each_tag_of_its_own() {
     });
     assert_eq!(world.halted(), Some(capstan_core::halt::Code::SourceHistoryChanged));
 }
+
+#[test]
+fn a_pipeline_that_has_a_goal_stops_there_and_nowhere_else() {
+    let goal = "01010101-0101-0101-0101-010101010101:1-4";
+    let world = told(World::story(|plan| plan.until = Some(goal.parse().unwrap())), |world| {
+        (0..3).for_each(|_| world.commits(Shape::Small));
+        world.pass(MINUTE)?;
+        assert_eq!((world.delivered(), world.counts.stopped), (3, 0));
+        // What is behind the goal comes in the same read.
+        [Shape::Filtered, Shape::Small, Shape::Big].iter().for_each(|shape| world.commits(*shape));
+        world.pass(MINUTE)?;
+        assert_eq!(world.delivered(), 4);
+        // Who starts again has reached it.
+        assert!(world.counts.stopped > 1);
+        Ok(())
+    });
+    assert!(world.counts.halts.is_empty(), "{:?}", world.counts.halts);
+}
+
+#[test]
+fn a_number_that_a_dying_server_had_begun_to_write_is_no_other_history() {
+    let world = told(World::story(|plan| plan.tagged = 2), |world| {
+        // The newest of its tag, so that the file that the server died in is read once more.
+        world.tagged_next();
+        world.commits(Shape::Small);
+        world.pass(MINUTE)?;
+        world.happens(Fault::ServerCrash, 1.0)?;
+        world.pass(MINUTE)?;
+        // Under the number of the group that was never finished.
+        world.commits(Shape::Small);
+        world.pass(MINUTE)?;
+        assert!(world.is_reached(), "{:?}", world.processes());
+        world.happens(Fault::Crash, 1.0)?;
+        world.pass(MINUTE)?;
+        world.commits(Shape::Small);
+        world.ends_well()
+    });
+    assert!(world.counts.halts.is_empty(), "{:?}", world.counts.halts);
+}

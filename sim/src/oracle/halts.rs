@@ -75,6 +75,7 @@ pub fn sound(world: &World<'_>) -> Result<(), Failure> {
         Code::AnonymousTransaction => is_poison(Poison::Anonymous),
         Code::Incident => is_poison(Poison::Incident),
         Code::XaTransaction => is_poison(Poison::TwoPhaseXa),
+        Code::RowEventTooLarge => is_poison(Poison::RowTooLarge),
         Code::TableMapMissing => is_poison(Poison::RowsWithoutTable),
         Code::SinkFailed => world.sink_permanent || world.sink_trouble >= LIFELESS_MIN,
         Code::PositionReadFailed => world.sink_trouble >= LIFELESS_MIN,

@@ -9,7 +9,7 @@ use capstan_core::{
 };
 use capstan_fake_source::server::Damage;
 
-use super::{SECOND, World, net::State};
+use super::{Backup, SECOND, World, net::State};
 use crate::{
     extras,
     fault::Fault,
@@ -153,6 +153,15 @@ impl World {
                 self.facts.damaged |= done;
                 done
             }
+            Fault::CorruptPayload => {
+                let done = self.damage(Damage::FlipPayload);
+                self.facts.damaged |= done;
+                if done && self.backlog.is_empty() {
+                    // One that is taken in pieces, so that its end is read before its sum.
+                    self.commit_of(Shape::BigCompressed);
+                }
+                done
+            }
             Fault::UnknownFatal => {
                 let done = self.damage(Damage::Unknown { ignorable: false });
                 self.facts.unknown |= done;
@@ -286,7 +295,10 @@ impl World {
     fn reset_history(&mut self) -> bool {
         // A history is known by its transactions that were processed: where none of a source was, only
         // skipped at the start, its new ones may come before anything that could be recognised.
-        let all_known = |p: &Position| p.gtid_set().iter().all(|(tsid, _)| p.last().contains_key(&tsid));
+        let executed = self.servers[self.primary]
+            .executed()
+            .union(lock(&self.store).gtid_set().unwrap_or(&GtidSet::new()));
+        let all_known = |p: &Position| executed.iter().all(|(tsid, _)| p.last().contains_key(&tsid));
         let knows = lock(&self.store).position.as_ref().is_some_and(|p| !p.last().is_empty() && all_known(p));
         if !self.backlog.is_empty() || !knows {
             return false;
@@ -325,8 +337,8 @@ impl World {
             // An older position may not know the history that is gone.
             return false;
         }
-        let current = (lock(&self.store).position.clone(), self.prefix.clone());
-        let Some((position, prefix)) = self.backup.replace(current) else { return false };
+        let current = self.copy();
+        let Some(Backup { position, prefix, fencing }) = self.backup.replace(current) else { return false };
         if position.is_none() {
             return false;
         }
@@ -343,6 +355,7 @@ impl World {
         self.note(|| format!("the target is restored at {position:?}"));
         lock(&self.store).position = position;
         self.prefix = prefix;
+        self.fencing = fencing;
         true
     }
 

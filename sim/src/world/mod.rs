@@ -1,12 +1,16 @@
 //! The world: servers, network, sink, processes, time. One loop, no runtime.
 
+mod end;
 mod faults;
+mod hand;
+mod lives;
 mod moments;
 mod net;
 mod oracles;
+mod source;
+mod story;
 
 use std::{
-    cell::RefCell,
     collections::{BTreeMap, VecDeque},
     sync::{Arc, LazyLock, Mutex},
     time::Duration,
@@ -16,7 +20,7 @@ use capstan_core::{
     capture::CapturedSet,
     config::{Config, Limits, Start},
     deliver::Position,
-    gtid::{Gtid, GtidSet, Tag, Tsid, Uuid},
+    gtid::{Tsid, Uuid},
     halt::Code,
     link::{Login, Secret, TlsMode},
     replica::{Input, Read},
@@ -30,11 +34,11 @@ use crate::{
     extras::Extras,
     fault::Fault,
     oracle::{Failure, bounds::Dials, fencing::Fencing, prefix::Prefix, progress::Steps, window::Window},
-    plan::{Begin, ENDS_LINKS, Plan, Planned, Wishes},
-    process::{End, Process, Reading},
-    sink::{Deferred, Outcome, Script, Stage, lock},
+    plan::{ENDS_LINKS, Plan, Planned, Wishes},
+    process::{Process, Reading},
+    sink::{Deferred, Outcome, lock},
     store::{Shared, Store},
-    truth::{Entry, Truth},
+    truth::Truth,
     workload::{Shape, Workload},
 };
 
@@ -89,6 +93,8 @@ pub struct Counts {
     pub again: u64,
     /// Writes that a condition refused.
     pub refused: u64,
+    /// Processes that stopped as they were asked to.
+    pub stopped: u64,
     /// Transactions that were streamed, and aborted.
     pub streamed: u64,
     /// Aborts.
@@ -155,7 +161,7 @@ pub struct World {
     regimes: Regimes,
     directed: Directed,
     /// An older state of the target.
-    backup: Option<(Option<Arc<Position>>, Prefix)>,
+    backup: Option<Backup>,
     facts: Facts,
     dials: Dials,
     steps: Steps,
@@ -169,6 +175,14 @@ pub struct World {
     /// What is committed next, where that was written down.
     script: VecDeque<Shape>,
     moments: Vec<Moment>,
+}
+
+/// An older state of the target, and what the oracles knew of it then.
+#[derive(Debug)]
+struct Backup {
+    position: Option<Arc<Position>>,
+    prefix: Prefix,
+    fencing: Fencing,
 }
 
 /// What the oracles must know beside the state of things.
@@ -226,25 +240,8 @@ impl World {
         }
     }
 
-    /// A world for a story that is told step by step: nothing happens by itself but the process that
-    /// runs, and everything else is asked for.
-    #[must_use]
-    pub fn story(change: impl FnOnce(&mut Plan)) -> Self {
-        let mut plan = Plan::quiet();
-        change(&mut plan);
-        Self::of_plan(plan, Choices::replay(Vec::new()), true, false)
-    }
-
-    /// The same, and the position is kept beside the sink.
-    #[must_use]
-    pub fn library_story(change: impl FnOnce(&mut Plan)) -> Self {
-        let mut plan = Plan::quiet();
-        change(&mut plan);
-        Self::of_plan(plan, Choices::replay(Vec::new()), true, true)
-    }
-
     fn of_plan(plan: Plan, choices: Choices, traced: bool, library: bool) -> Self {
-        let servers = servers(&plan);
+        let servers = source::servers(&plan);
         let planned = plan.faults.iter().copied().collect();
         let commits_left = plan.transactions.1;
         Self {
@@ -303,34 +300,6 @@ impl World {
         self.converge()
     }
 
-    /// Lets time pass.
-    pub fn pass(&mut self, us: u64) -> Result<(), Failure> {
-        let until = self.now + us;
-        self.settle()?;
-        while self.step(until)? {}
-        self.now = self.now.max(until);
-        self.counts.virtual_us = self.now;
-        Ok(())
-    }
-
-    /// Commits a transaction of this shape at the source.
-    pub fn commits(&mut self, shape: Shape) {
-        self.commit_of(shape);
-    }
-
-    /// Lets a fault happen now.
-    pub fn happens(&mut self, fault: Fault, seconds: f64) -> Result<(), Failure> {
-        let lasts = (seconds * 1e6) as u64;
-        self.fault(Planned { at: self.now, lasts, fault })?;
-        self.settle()
-    }
-
-    /// Heals everything and lets the world converge.
-    pub fn ends_well(&mut self) -> Result<(), Failure> {
-        self.heal();
-        self.converge()
-    }
-
     /// The code of a halt that no restart mends, if there was one.
     #[must_use]
     pub const fn halted(&self) -> Option<Code> {
@@ -341,34 +310,6 @@ impl World {
     #[must_use]
     pub fn processes(&self) -> &[Process] {
         &self.processes
-    }
-
-    /// The servers, for settings that a story needs.
-    pub fn servers(&mut self) -> &mut [Server] {
-        &mut self.servers
-    }
-
-    /// The time, µs.
-    #[must_use]
-    pub const fn now(&self) -> u64 {
-        self.now
-    }
-
-    /// How many entries of the history the sink has behind it.
-    #[must_use]
-    pub const fn delivered(&self) -> usize {
-        self.prefix.done
-    }
-
-    /// The next transaction has a tagged GTID.
-    pub const fn tagged_next(&mut self) {
-        self.tag_next = true;
-    }
-
-    /// Whether everything that was committed is where it should be.
-    #[must_use]
-    pub fn is_reached(&self) -> bool {
-        self.truth.is_reached(lock(&self.store).gtid_set())
     }
 
     /// The tape so far.
@@ -388,34 +329,6 @@ impl World {
     pub fn trace(&self) -> Vec<String> {
         self.trace.iter().flatten().cloned().collect()
     }
-
-    // ---- lies, to see that the oracles see them ----
-
-    /// The last transaction was never committed, says the truth.
-    pub fn forget_last(&mut self) {
-        self.truth.entries.pop();
-    }
-
-    /// The last transaction had another value.
-    pub fn change_last(&mut self) {
-        if let Some(Entry { content: Some((hash, _)), .. }) = self.truth.entries.last_mut() {
-            *hash ^= 1;
-        }
-    }
-
-    /// The last two transactions were committed the other way round.
-    pub fn swap_last(&mut self) {
-        let last = self.truth.entries.len() - 1;
-        self.truth.entries.swap(last, last - 1);
-    }
-
-    /// There was one more transaction.
-    pub fn invent_last(&mut self) {
-        let gtid = self.gtid();
-        self.truth.entries.push(Entry { gtid: Some(gtid), content: None, lost: false, poison: None });
-    }
-
-    // ---- the loop ------------------------------------------------------------------------------
 
     /// Does the next thing. `false`: nothing will happen until `limit`.
     fn step(&mut self, limit: u64) -> Result<bool, Failure> {
@@ -559,7 +472,7 @@ impl World {
             return false;
         }
         self.waits -= 1;
-        self.plan_soon(planned.fault, SECOND.max(self.plan.horizon / 32));
+        self.plan_soon(planned.fault, SECOND.max(self.plan.horizon / 64));
         true
     }
 
@@ -587,72 +500,6 @@ impl World {
         self.ends()
     }
 
-    fn hand_over(&mut self, index: usize) {
-        let Some(process) = self.processes.get(index) else { return };
-        if !process.is_alive() || process.is_applying() || process.load().is_some() {
-            return;
-        }
-        let stage = Arc::clone(&process.stage);
-        let script = self.script();
-        lock(&stage).script = script;
-        let Some(process) = self.processes.get_mut(index) else { return };
-        if process.next_batch() {
-            self.script_used(script);
-        }
-    }
-
-    /// How the sink will take its next batch.
-    fn script(&self) -> Script {
-        let now = self.now;
-        let slow = self.regimes.slow_sink > now;
-        let (change_us, commit_us) = if slow { (30_000, 9 * SECOND) } else { (0, 300) };
-        let outcome = match (self.directed.next_outcome, self.regimes.outcome) {
-            (Some(outcome), _) => outcome,
-            (None, Some((outcome, until))) if until > now => outcome,
-            (None, _) => Outcome::Ok,
-        };
-        // Where the position is kept beside the sink, either of the two fails.
-        let at_store = self.library && self.counts.steps % 2 == 1;
-        Script { begin_at: now, change_us, commit_us, outcome, at_store }
-    }
-
-    fn script_used(&mut self, script: Script) {
-        if self.directed.next_outcome.take().is_some() || script.outcome != Outcome::Ok {
-            let fault = match script.outcome {
-                Outcome::Ok => return,
-                Outcome::Transient => Fault::SinkTransient,
-                Outcome::AnswerLost => Fault::AnswerLost,
-                Outcome::NothingAndLost => Fault::NothingAndLost,
-                Outcome::Late => Fault::LateCommit,
-                Outcome::Hang => Fault::SinkHangs,
-                Outcome::HangLate => Fault::HangsAndLands,
-                Outcome::Permanent => Fault::SinkPermanent,
-            };
-            if script.outcome == Outcome::Permanent {
-                self.facts.sink_permanent = true;
-            }
-            self.facts.sink_trouble.get_or_insert(self.now);
-            self.count(fault);
-            self.note(|| format!("the sink's batch will end: {:?}", script.outcome));
-        }
-    }
-
-    fn reading(&mut self) -> Reading {
-        if let Some(reading) = self.directed.reading.take() {
-            self.facts.sink_trouble.get_or_insert(self.now);
-            self.count(Fault::PositionHangs);
-            // The link does not wait for the answer.
-            self.plan_soon(Fault::Reset, 2 * SECOND);
-            return reading;
-        }
-        if self.regimes.unreadable > self.now {
-            self.facts.sink_trouble.get_or_insert(self.now);
-            self.count(Fault::PositionUnreadable);
-            return Reading::Transient;
-        }
-        Reading::Ok
-    }
-
     /// One more fault, before long.
     fn plan_soon(&mut self, fault: Fault, after: u64) {
         if self.healed {
@@ -662,358 +509,6 @@ impl World {
         let index = self.planned.iter().position(|p| p.at > planned.at).unwrap_or(self.planned.len());
         self.planned.insert(index, planned);
     }
-
-    fn collect_deferred(&mut self, index: usize) {
-        let Some(process) = self.processes.get(index) else { return };
-        let mut stage = lock(&process.stage);
-        if stage.deferred.is_empty() {
-            return;
-        }
-        let landed = std::mem::take(&mut stage.deferred);
-        drop(stage);
-        for deferred in landed {
-            let after = self.choices.pick(&[3 * SECOND, 1_000, 30 * SECOND, 100 * SECOND]);
-            self.deferred.push((self.now + after, deferred));
-        }
-    }
-
-    /// A write that was given up lands, if its condition still holds.
-    fn land(&mut self) {
-        let Some(at) = self.deferred.iter().position(|(at, _)| *at <= self.now) else { return };
-        let (_, deferred) = self.deferred.remove(at);
-        let Deferred { expected, position, units, writer } = deferred;
-        let landed = lock(&self.store).commit(&expected, &position, units, writer);
-        self.note(|| format!("a late write of {position} lands: {landed:?}"));
-    }
-
-    // ---- the source ----------------------------------------------------------------------------
-
-    fn gtid(&mut self) -> Gtid {
-        let uuid = self.servers[self.primary].uuid;
-        let drawn = self.plan.tagged > 0 && self.choices.chance(1, self.plan.tagged);
-        let tagged = drawn || std::mem::take(&mut self.tag_next);
-        let tag = if tagged { Tag::from_bytes(b"batch").unwrap_or(Tag::NONE) } else { Tag::NONE };
-        let gno = self.gnos.entry(Tsid { uuid, tag }).or_default();
-        // Numbers are left out where a transaction failed after it had got one.
-        *gno += if *gno % 16 == 6 { 2 } else { 1 };
-        Gtid::new(uuid, tag, *gno).expect("small numbers")
-    }
-
-    /// Commits a transaction at the primary; replicas have it at once.
-    fn commit(&mut self) {
-        if let Some(shape) = self.script.pop_front() {
-            self.tag_next = self.plan.tagged > 0 && self.counts.transactions % 2 == 1;
-            return self.commit_of(shape);
-        }
-        let shape = if self.choices.chance(2, 3) {
-            self.choices.pick(&self.plan.shapes)
-        } else {
-            self.plan.shapes[0]
-        };
-        self.commit_of(shape);
-        if self.choices.chance(1, 12) {
-            self.servers[self.primary].rotate();
-        }
-    }
-
-    fn commit_of(&mut self, shape: Shape) {
-        let gtid = self.gtid();
-        let at = SOURCE_EPOCH + self.now;
-        // Whoever starts behind a prepared transaction rightly halts at its end.
-        let begun = lock(&self.store).position.is_some();
-        let extra =
-            (shape == Shape::Empty && begun).then(|| self.extras.instead_of_empty(gtid, at)).flatten();
-        let (group, entry) = extra.unwrap_or_else(|| self.workload.make(shape, gtid, at));
-        self.note(|| format!("the source commits {gtid}: {shape:?}"));
-        if let Shape::Ddl | Shape::CreateSelect = shape {
-            self.counts.schema_changes += 1;
-        }
-        self.append(&group, entry);
-    }
-
-    fn append(&mut self, group: &Arc<Group>, entry: Entry) {
-        self.counts.transactions += 1;
-        self.servers.iter_mut().for_each(|server| server.append(group));
-        self.truth.entries.push(entry);
-    }
-
-    fn apply_backlog(&mut self) {
-        if let Some(group) = self.backlog.pop_front() {
-            let primary = self.primary;
-            for (index, server) in self.servers.iter_mut().enumerate() {
-                // The others have it: they received it when it was committed.
-                if index == primary {
-                    server.append(&group);
-                }
-            }
-            self.backlog_at = self.now + 2 * SECOND;
-        }
-    }
-
-    // ---- processes -----------------------------------------------------------------------------
-
-    fn config(&mut self) -> Config {
-        let stored = lock(&self.store).position.is_some();
-        let start = match self.plan.begin {
-            _ if stored => Start::Stored,
-            Begin::Earliest => Start::Earliest,
-            Begin::Current => Start::Current,
-            Begin::At => {
-                let executed = self.servers[self.primary].executed();
-                let some: GtidSet = executed
-                    .iter()
-                    .filter_map(|(tsid, intervals)| {
-                        let first = intervals.first()?;
-                        Gtid::new(tsid.uuid, tsid.tag, first.start())
-                    })
-                    .collect();
-                Start::At(some)
-            }
-        };
-        Config { start, ..SETTINGS.clone() }
-    }
-
-    fn spawn(&mut self) {
-        self.respawn_at = None;
-        let config = self.config();
-        let id = self.next_process;
-        self.next_process += 1;
-        self.note(|| format!("process {id} starts with {:?}", config.start));
-        let mut seed = [0; 32];
-        seed[..4].copy_from_slice(&id.to_le_bytes());
-        seed[4..8].copy_from_slice(&self.choices.below(1 << 20).to_le_bytes());
-        let stage = Stage {
-            now: self.now,
-            wake: None,
-            script: self.script(),
-            deferred: Vec::new(),
-            changes: 0,
-            streamed: false,
-            committed: false,
-            writer: id,
-            library: self.library,
-            at_hand_over: None,
-        };
-        match Process::start(
-            id,
-            config,
-            self.plan.batch,
-            seed,
-            Arc::clone(&self.store),
-            stage,
-            self.trace.is_some(),
-        ) {
-            Ok(process) => self.processes.push(process),
-            Err(failure) => self.note(|| format!("{failure}")),
-        }
-        let twin = self.planned.iter().any(|planned| planned.fault == Fault::Zombie);
-        if id == 1 && twin {
-            // Somebody starts it twice, and the second one is late.
-            self.spawn();
-            if let Some(process) = self.processes.last_mut() {
-                process.answer = Some((self.now + 5 * SECOND, Reading::Ok));
-            }
-        }
-        self.facts.life.insert(id, self.now);
-        if self.processes.len() == 1 {
-            self.facts.restored = false;
-            self.facts.damaged = false;
-            self.facts.unknown = false;
-            self.facts.sink_trouble = None;
-        }
-    }
-
-    /// A process is gone without a word.
-    fn crash(&mut self, index: usize, after: u64) {
-        if index >= self.processes.len() {
-            return;
-        }
-        self.collect_deferred(index);
-        let process = self.processes.remove(index);
-        self.note(|| format!("process {} is killed", process.id));
-        self.tally(&process);
-        self.drop_link(process.id);
-        if self.processes.is_empty() {
-            self.respawn_at = Some(self.now + after);
-        }
-    }
-
-    fn tally(&mut self, process: &Process) {
-        self.counts.aborts += process.aborts;
-        self.counts.streamed += process.streamed;
-        self.counts.dials += process.core.facts().dials;
-    }
-
-    fn crash_at_commit(&mut self, index: usize) {
-        let between = self.processes.get(index).is_some_and(|process| lock(&process.stage).committed);
-        if between && self.directed.crash_at_commit {
-            self.directed.crash_at_commit = false;
-            self.count(Fault::CrashAtCommit);
-            self.crash(index, SECOND);
-        }
-    }
-
-    fn input(&mut self, id: u32, input: Input) -> Result<(), Failure> {
-        let now = self.now;
-        match self.processes.iter_mut().find(|process| process.id == id) {
-            Some(process) => process.input(now, input),
-            None => Ok(()),
-        }
-    }
-
-    /// Deals with processes that have ended by themselves.
-    fn ends(&mut self) -> Result<(), Failure> {
-        let Some(index) = self.processes.iter().position(|process| !process.is_alive()) else {
-            return Ok(());
-        };
-        self.collect_deferred(index);
-        let process = self.processes.remove(index);
-        self.tally(&process);
-        let last = self.processes.is_empty();
-        match process.end.clone() {
-            Some(End::Halted(halt)) => {
-                *self.counts.halts.entry(halt.code.as_str()).or_default() += 1;
-                self.note(|| format!("process {} halts: {:?} {:?}", process.id, halt.code, halt.place));
-                self.halt_is_sound(&process, halt.code)?;
-                self.drop_link(process.id);
-                // What an operator mends by starting again.
-                let again = matches!(
-                    halt.code,
-                    Code::ChecksumMismatch
-                        | Code::StartPositionConflict
-                        | Code::StartPositionRequired
-                        | Code::Fenced
-                        | Code::ServerIdConflict
-                        | Code::SourceUnreachable
-                        | Code::StreamStalled
-                        | Code::BinlogDisabled
-                        | Code::PositionReadFailed
-                ) || (halt.code == Code::UnknownEventType && self.facts.unknown)
-                    || (halt.code == Code::SinkFailed && !self.facts.sink_permanent)
-                    || self.facts.restored;
-                if !last {
-                    return Ok(());
-                }
-                if again {
-                    self.respawn_at = Some(self.now + 5 * SECOND);
-                } else {
-                    self.facts.halted = Some(halt.code);
-                }
-            }
-            Some(End::Stopped) => {
-                self.note(|| format!("process {} has stopped", process.id));
-                self.drop_link(process.id);
-                if last {
-                    self.respawn_at = Some(self.now + SECOND);
-                }
-            }
-            None => {}
-        }
-        Ok(())
-    }
-
-    // ---- the end -------------------------------------------------------------------------------
-
-    /// Every regime ends, everything works again.
-    fn heal(&mut self) {
-        self.note(|| "everything is healed".into());
-        self.healed = true;
-        self.planned.clear();
-        self.regimes = Regimes::default();
-        self.directed = Directed::default();
-        self.commits_left = 0;
-        for server in &mut self.servers {
-            server.set("log_bin", "ON");
-            server.refuses = None;
-        }
-        let now = self.now;
-        for process in &mut self.processes {
-            let _ = process.input(now, Input::Resume);
-            if let Some((at, reading)) = &mut process.answer {
-                (*at, *reading) = (now, Reading::Ok);
-            }
-        }
-    }
-
-    /// Everything that can be delivered must be there before long; what cannot must have halted.
-    fn converge(&mut self) -> Result<(), Failure> {
-        self.settle()?;
-        let until = self.now + CONVERGE_WITHIN;
-        let mut goes_on_at = self.now;
-        loop {
-            if self.facts.halted.is_some() {
-                return Ok(());
-            }
-            if self.has_converged() {
-                return self.drained();
-            }
-            let unaware = self.processes.len() > 1 || self.facts.restored;
-            if unaware && self.now >= goes_on_at && self.can_go_on() {
-                // Who is fenced, or whose target is an older copy, learns it when it has something to write.
-                self.commit_of(Shape::Small);
-                goes_on_at = self.now + 60 * SECOND;
-            }
-            if self.now >= until || !self.step(until)? {
-                return Err(Failure::new("liveness", self.pending()));
-            }
-        }
-    }
-
-    /// Whether everything has been delivered and more can be committed.
-    fn can_go_on(&self) -> bool {
-        let poisoned = self.truth.entries.iter().any(|entry| entry.poison.is_some());
-        !self.facts.reset
-            && !poisoned
-            && self.backlog.is_empty()
-            && (self.facts.restored || self.truth.is_reached(lock(&self.store).gtid_set()))
-    }
-
-    fn has_converged(&self) -> bool {
-        // A history that is not the source's any more must end in a halt.
-        let quiet = !self.facts.reset
-            && self.respawn_at.is_none()
-            && self.deferred.is_empty()
-            && self.backlog.is_empty()
-            && self.processes.len() == 1;
-        if !quiet {
-            return false;
-        }
-        let store = lock(&self.store);
-        let position = store.gtid_set();
-        let executed = self.servers[self.primary].executed();
-        self.truth.is_reached(position) && position.is_none_or(|position| position.is_subset(executed))
-    }
-
-    /// What has not come about.
-    fn pending(&self) -> String {
-        let store = lock(&self.store);
-        let position = store.gtid_set();
-        let next = self.truth.next_after(position);
-        format!("not converged: {:?}; the next entry is {next:?}; stored is {position:?}", self.processes)
-    }
-
-    /// A pipeline that is where it should be stops when it is asked to.
-    fn drained(&mut self) -> Result<(), Failure> {
-        let Some(process) = self.processes.first() else { return Ok(()) };
-        let id = process.id;
-        self.input(id, Input::Drain)?;
-        let until = self.now + 120 * SECOND;
-        loop {
-            self.settle()?;
-            if self.processes.iter().all(|process| process.id != id) {
-                return if self.facts.halted.is_some() {
-                    Err(Failure::new("liveness", "a halt while it drained"))
-                } else {
-                    Ok(())
-                };
-            }
-            if !self.step(until)? {
-                return Err(Failure::new("liveness", format!("it does not drain: {:?}", self.processes)));
-            }
-        }
-    }
-
-    // ---- helpers -------------------------------------------------------------------------------
 
     fn count(&mut self, fault: Fault) {
         *self.counts.faults.entry(fault.name()).or_default() += 1;
@@ -1028,24 +523,6 @@ impl World {
             trace.push_back(format!("{:>14.6} {}", now as f64 / 1e6, what()));
         }
     }
-}
-
-/// Three servers of an empty history. All runs begin with the same ones, so they are made once.
-fn servers(plan: &Plan) -> Vec<Server> {
-    type Made = Vec<(&'static str, bool, Server)>;
-    thread_local!(static MADE: RefCell<Made> = const { RefCell::new(Vec::new()) });
-    MADE.with_borrow_mut(|made| {
-        let known =
-            |made: &Made| made.iter().position(|(v, sums, _)| (*v, *sums) == (plan.version, plan.crc32));
-        let at = known(made).unwrap_or_else(|| {
-            let mut server = Server::new(Uuid([1; 16]), 1, plan.version);
-            server.crc32 = plan.crc32;
-            server.restart(true, 1);
-            made.push((plan.version, plan.crc32, server));
-            made.len() - 1
-        });
-        (1..=3).map(|n| made[at].2.twin(Uuid([n; 16]), u32::from(n))).collect()
-    })
 }
 
 /// How much a process lets come.

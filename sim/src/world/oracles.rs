@@ -2,7 +2,7 @@
 
 use capstan_core::{config::Start, deliver::Position, halt::Code};
 
-use super::World;
+use super::{Backup, World};
 use crate::{
     oracle::{Failure, bounds, halts, monotone, progress, start},
     process::Process,
@@ -40,13 +40,22 @@ impl World {
             self.facts.sink_trouble = None;
         }
         if !commits.is_empty() && self.counts.commits % 5 == 1 && self.backup.is_none() {
-            self.backup = Some((lock(&self.store).position.clone(), self.prefix.clone()));
+            self.backup = Some(self.copy());
         }
         for process in &self.processes {
             bounds::memory(process)?;
             progress::not_stuck(process)?;
         }
         Ok(())
+    }
+
+    /// The target as it is now.
+    pub(super) fn copy(&self) -> Backup {
+        Backup {
+            position: lock(&self.store).position.clone(),
+            prefix: self.prefix.clone(),
+            fencing: self.fencing.clone(),
+        }
     }
 
     /// The first claim is where the pipeline was told to begin.

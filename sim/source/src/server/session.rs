@@ -26,6 +26,8 @@ pub struct SessionId(pub u32);
 pub enum Damage {
     /// A bit of its body is turned over.
     Flip,
+    /// The same inside the next payload event that is larger than a read of most clients.
+    FlipPayload,
     /// It ends early, and the link with it.
     Cut,
     /// An event of a type nobody knows stands before it, with or without the ignorable flag.
@@ -63,6 +65,8 @@ enum State {
 
 const NONCE: &[u8; 20] = b"!capstan/fake/nonce!";
 const PACKET_MAX: usize = 0xff_ffff;
+/// A payload of more is large.
+const PAYLOAD_LARGE: usize = 8 << 10;
 /// What is reserved for packets to send: most answers and groups are smaller.
 const ROOM: usize = 1000;
 
@@ -386,6 +390,14 @@ impl Session {
                     self.damage = None;
                 }
             }
+            Some(Damage::FlipPayload)
+                if crc32 && event[4] == code::TRANSACTION_PAYLOAD && event.len() > PAYLOAD_LARGE =>
+            {
+                let middle = event.len() / 2;
+                event[middle] ^= 0x10;
+                self.damage = None;
+            }
+            Some(Damage::FlipPayload) => {}
             Some(Damage::Cut) => {
                 self.damage = None;
                 let before = self.out.len();
