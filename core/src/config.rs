@@ -8,6 +8,7 @@ use crate::{
     gtid::{GtidSet, Uuid},
     halt::{Code, Detail, Halt},
     link::Login,
+    snapshot::CopyLimits,
 };
 
 /// Where to begin.
@@ -107,6 +108,11 @@ pub struct Config {
     /// Whether a start that leaves history out is refused (`history_incomplete`): the target is to be a
     /// copy, and was not loaded with what came before.
     pub whole_history: bool,
+    /// Which of the captured tables are copied before the stream alone speaks of them, where nothing is stored yet.
+    /// What was begun is finished whatever this says.
+    pub snapshot: Option<CapturedSet>,
+    /// Numbers of the copy.
+    pub copy: CopyLimits,
     /// Numbers.
     pub limits: Limits,
 }
@@ -127,6 +133,17 @@ impl Config {
             (l.dial.is_zero() || l.acknowledgement.is_zero(), "dial", "a deadline is zero"),
             (l.progress_every.is_zero() || l.progress_gtids == 0, "progress_every", "is zero"),
             (self.server_id == 0, "server_id", "is zero"),
+            (
+                self.snapshot.is_some() && self.start != Start::Stored,
+                "snapshot",
+                "begins at a place of its own: it goes with no other start",
+            ),
+            (self.copy.chunk_rows == 0 || self.copy.chunk_bytes == 0, "copy", "a chunk holds nothing"),
+            (
+                self.copy.lock_read.is_zero() || self.copy.lock_write.is_zero(),
+                "copy",
+                "a lock is not waited for",
+            ),
         ];
         match wrong.iter().find(|(wrong, ..)| *wrong) {
             Some((_, name, why)) => {

@@ -403,6 +403,8 @@ pub fn config(options: u8) -> Config {
         strict: options & 64 == 64,
         allow_unlogged_cascades: options & 128 == 128,
         whole_history: false,
+        snapshot: None,
+        copy: capstan_core::snapshot::CopyLimits::default(),
         limits: Limits {
             stream_above: 64 << 10,
             retained_max: if options & 1 == 1 { 128 << 10 } else { 64 << 20 },

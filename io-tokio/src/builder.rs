@@ -14,6 +14,7 @@ use capstan_core::{
     deliver::{BatchLimits, BlockingSink, Position, Sink},
     gtid::Uuid,
     halt::{Code, Detail, Halt},
+    snapshot::CopyLimits,
 };
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
@@ -108,6 +109,8 @@ impl Replica {
             strict: false,
             allow_unlogged_cascades: false,
             whole_history: false,
+            snapshot: None,
+            copy: CopyLimits::default(),
             limits: Limits::default(),
             batch: BatchLimits::default(),
             store: None,
@@ -242,11 +245,22 @@ pub struct Builder {
     strict: bool,
     allow_unlogged_cascades: bool,
     whole_history: bool,
+    snapshot: Option<Vec<String>>,
+    copy: CopyLimits,
     limits: Limits,
     batch: BatchLimits,
     store: Option<StoreSetting>,
     recorder: Arc<dyn Recorder>,
     seed: Option<[u8; 32]>,
+}
+
+/// The tables to copy.
+fn copied(patterns: &[String]) -> Result<CapturedSet, Halt> {
+    if patterns.is_empty() {
+        return Ok(CapturedSet::everything());
+    }
+    let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+    CapturedSet::parse(&patterns, &[], &[]).map_err(|_| invalid("snapshot", "is no pattern of tables"))
 }
 
 impl fmt::Debug for Builder {
@@ -336,6 +350,19 @@ impl Builder {
         self
     }
 
+    /// Begins with a copy of the captured tables, or of those among them that `patterns` name, where nothing is
+    /// stored yet; a copy that was begun goes on whether this is said or not.
+    pub fn snapshot<T: Into<String>>(mut self, patterns: impl IntoIterator<Item = T>) -> Self {
+        self.snapshot = Some(patterns.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Numbers of the initial copy.
+    pub const fn copy(mut self, limits: CopyLimits) -> Self {
+        self.copy = limits;
+        self
+    }
+
     /// Numbers that bound memory and patience.
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -401,6 +428,11 @@ impl Builder {
             strict: self.strict,
             allow_unlogged_cascades: self.allow_unlogged_cascades,
             whole_history: self.whole_history,
+            snapshot: match &self.snapshot {
+                Some(patterns) => Some(copied(patterns)?),
+                None => None,
+            },
+            copy: self.copy,
             limits: self.limits,
         };
         config.check()?;

@@ -137,6 +137,7 @@ pub use capstan_core::{
     gtid::{Gtid, GtidSet, Uuid},
     halt::{Class, Code, Detail, Halt, Place, Stage},
     link::Secret,
+    snapshot::CopyLimits,
     value::{Column, TableVersion, Value},
 };
 

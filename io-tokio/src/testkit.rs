@@ -232,7 +232,7 @@ impl Kit {
         let mut assembler = Assembler::new(Setup {
             captured: CapturedSet::everything(),
             lower_case_table_names: 0,
-            position: position.clone(),
+            position: position.clone().without_copies(),
             verify: BTreeMap::new(),
             until: None,
             checksum: true,

@@ -16,6 +16,7 @@ use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet, VecDeque},
     string::String,
+    sync::Arc,
 };
 use core::{fmt, marker::PhantomData};
 
@@ -23,15 +24,20 @@ use self::{group::Group, pieces::Pieces, tables::Tables};
 use crate::{
     binlog::{
         Checksum, EventDecoder, EventHeader, EventType, GtidEvent, Heartbeat, Inflated, Inflater, Rotate,
-        TransactionPayload, XaPrepare, flags,
+        TransactionPayload, XaPrepare, flags, rows::RowsEvent,
     },
     capture::CapturedSet,
-    deliver::{Advance, Event, LastTransaction, Position, Seq, TxBegin, TxCommit, XaDigest, XaState},
+    deliver::{
+        Advance, Event, LastTransaction, Position, Seq, SnapshotChunk, TableCopy, TxBegin, TxCommit,
+        XaDigest, XaState,
+    },
     gtid::{GtidSet, Tsid},
     halt::{Code, Detail, Halt, Place},
     link::Payload,
     probe::{Mark, Mutant, Probe, Quiet},
+    snapshot::gate::{Gate, Judged},
     time::{Now, SourceTime},
+    value::TableVersion,
 };
 
 /// What an assembler starts from.
@@ -88,6 +94,9 @@ pub struct Assembler<P: Probe = Quiet> {
     stream_above: usize,
     row_event_max: usize,
     offline: bool,
+    gate: Gate,
+    /// Rows that wait for the copy, and the version they announce.
+    held: Option<(Option<Arc<TableVersion>>, RowsEvent)>,
     probe: PhantomData<fn() -> P>,
 }
 
@@ -138,6 +147,8 @@ impl<P: Probe> Assembler<P> {
             stream_above: setup.stream_above,
             row_event_max: setup.row_event_max,
             offline: setup.offline,
+            gate: Gate::new(setup.position.copies()),
+            held: None,
             probe: PhantomData,
         }
     }
@@ -271,6 +282,7 @@ impl<P: Probe> Assembler<P> {
 
     /// The link is gone: what ends the transaction that is being emitted, if there is one.
     pub fn abort(&mut self) -> Option<Event> {
+        self.held = None;
         let gtid = self.group.take().and_then(|group| group.gtid);
         match &self.emitting {
             Some(_) => P::mark(Mark::AbortedByLink),
@@ -571,11 +583,83 @@ impl<P: Probe> Assembler<P> {
         let Some((table, rows)) = self.tables.rows::<P>(event_type.code(), body, sliced)? else {
             return Ok(());
         };
+        self.offer(table, rows)
+    }
+
+    /// Rows on their way past the initial copy.
+    fn offer(&mut self, table: Option<Arc<TableVersion>>, rows: RowsEvent) -> Result<(), Halt> {
+        let (gtid, emitted) = self.group.as_ref().map_or((None, false), |group| (group.gtid, group.streamed));
+        let parts = match self.gate.judge(rows, gtid.as_ref(), emitted)? {
+            Judged::Pass(rows) => {
+                if let Some(table) = table {
+                    self.push(Event::Table(table));
+                }
+                self.push(Event::Rows(rows));
+                return Ok(());
+            }
+            Judged::Parts(parts) => parts,
+            Judged::Wait(rows) => {
+                self.held = Some((table, rows));
+                return Ok(());
+            }
+        };
+        if parts.is_empty() {
+            if table.is_some() {
+                // Nothing was announced, after all.
+                self.tables.forget_announced();
+            }
+            return Ok(());
+        }
         if let Some(table) = table {
             self.push(Event::Table(table));
         }
-        self.push(Event::Rows(rows));
+        for rows in parts {
+            self.push(Event::Rows(rows));
+        }
         Ok(())
+    }
+
+    /// Whether rows wait for the initial copy: nothing more may be taken until they have gone on.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Lets rows that wait go on, if they may.
+    pub fn release(&mut self) -> Result<bool, Halt> {
+        if self.gate.holds_back() {
+            return Ok(false);
+        }
+        let Some((table, rows)) = self.held.take() else { return Ok(false) };
+        self.offer(table, rows)?;
+        Ok(true)
+    }
+
+    /// The gate of the initial copy.
+    pub(crate) const fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The same, to tell it of the copy.
+    pub(crate) const fn gate_mut(&mut self) -> &mut Gate {
+        &mut self.gate
+    }
+
+    /// Whether no transaction is being emitted: another unit may stand here.
+    pub(crate) fn is_between_units(&self) -> bool {
+        self.emitting.is_none() && self.emitted.is_empty()
+    }
+
+    /// A chunk of the initial copy stands here.
+    pub(crate) fn chunk(&mut self, mut chunk: Box<SnapshotChunk>, copy: TableCopy, next: &mut Seq) -> Event {
+        let name = (String::from(chunk.table.schema()), String::from(chunk.table.table()));
+        self.gate.delivered(&name, copy.clone());
+        if let Some(mut passed) = self.take_passed() {
+            core::mem::swap(&mut chunk.advance, &mut passed);
+        }
+        chunk.advance.copies.insert(name, copy);
+        chunk.seq = number(next);
+        Event::SnapshotRows(chunk)
     }
 
     /// Adds an item to the open group; above the limit the group is emitted from here on.
@@ -779,6 +863,9 @@ impl<P: Probe> Assembler<P> {
     }
 
     fn take_passed(&mut self) -> Option<Box<Advance>> {
+        if self.gate.has_untold() {
+            self.passed.copies.extend(self.gate.take_untold());
+        }
         self.passed_count = 0;
         self.passed_since = None;
         if self.passed.is_empty() { None } else { Some(core::mem::take(&mut self.passed)) }

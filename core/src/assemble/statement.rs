@@ -138,6 +138,7 @@ impl<P: Probe> Assembler<P> {
         if !skip
             && !ddl.temporary
             && let Some(change) = self.schema_change(ddl, query)
+            && self.gate.judge_change(&change)?
         {
             self.with_group(|group| group.schema_change = !begun);
             self.push(Event::SchemaChange(Box::new(change)));

@@ -127,6 +127,11 @@ impl Tables {
         Ok(Some((Some(table), rows)))
     }
 
+    /// What was said to be another version than before was not told on: it is said once more.
+    pub(super) fn forget_announced(&mut self) {
+        self.announced.clear();
+    }
+
     /// The statement or the group is over.
     pub(super) fn close(&mut self) {
         self.maps.close_all();

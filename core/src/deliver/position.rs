@@ -195,6 +195,12 @@ impl Position {
         self
     }
 
+    /// The same position with nothing to be copied, nor copied before.
+    pub fn without_copies(mut self) -> Self {
+        self.copies = Arc::default();
+        self
+    }
+
     /// The same position for the next owner, who is known by `owner` (drawn at random).
     pub fn claimed(mut self, owner: u64) -> Self {
         self.epoch = self.epoch.saturating_add(1);

@@ -3,6 +3,7 @@
 use alloc::{
     format,
     string::{String, ToString},
+    vec::Vec,
 };
 
 use super::requirements::{
@@ -45,6 +46,8 @@ pub(super) struct Findings {
     pub(super) lower_case_table_names: u8,
     /// What the server said it will send: `true` for CRC32.
     pub(super) checksum: bool,
+    /// Captured tables that are to be copied, where nothing is stored yet.
+    pub(super) tables: Vec<(String, String)>,
 }
 
 /// Which question is open.
@@ -57,6 +60,8 @@ enum Question {
     /// Whether the answer to [`Question::Cascades`], of so many rows, was all there is.
     HiddenCascades(u64),
     History,
+    /// After the history: a table that comes between the two is in the stream.
+    Tables,
     Session,
     Checksum,
 }
@@ -154,6 +159,16 @@ impl Gates {
             }
             Question::History => {
                 self.read_history(&rows)?;
+                if config.snapshot.is_none() {
+                    return Ok(Next::History(self));
+                }
+                self.question = Question::Tables;
+                let sql = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES \
+                           WHERE TABLE_TYPE = 'BASE TABLE'";
+                Ok(Next::Ask(sql.to_string(), self))
+            }
+            Question::Tables => {
+                self.findings.tables = tables_to_copy(&rows, config, self.findings.lower_case_table_names);
                 Ok(Next::History(self))
             }
             Question::Session => {
@@ -178,6 +193,7 @@ impl Gates {
             Question::HiddenCascades(_) => "PROCESS",
             Question::Variables
             | Question::Cascades
+            | Question::Tables
             | Question::History
             | Question::Session
             | Question::Checksum => "SELECT",
@@ -231,6 +247,22 @@ impl Gates {
         self.findings.source_uuid = source_uuid;
         Ok(())
     }
+}
+
+fn tables_to_copy(rows: &ResultSet, config: &Config, lower_case_table_names: u8) -> Vec<(String, String)> {
+    let Some(wanted) = &config.snapshot else { return Vec::new() };
+    let wanted = wanted.clone().with_lower_case_table_names(lower_case_table_names);
+    let captured = config.captured.clone().with_lower_case_table_names(lower_case_table_names);
+    let mut tables = Vec::new();
+    for row in &rows.rows {
+        if let [Some(schema), Some(table)] = row.as_slice() {
+            let (schema, table) = (String::from_utf8_lossy(schema), String::from_utf8_lossy(table));
+            if captured.captures(&schema, &table) && wanted.captures(&schema, &table) {
+                tables.push((schema.into_owned(), table.into_owned()));
+            }
+        }
+    }
+    tables
 }
 
 /// The tests of a position against the server's history.

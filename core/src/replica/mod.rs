@@ -10,6 +10,7 @@
 //! [`Input`]; pull again. Each phase owns its data and is taken out while it is worked on, with
 //! `Phase::Parked` in its place, so nothing can go on with a half-changed machine.
 
+mod copy;
 mod entropy;
 mod gates;
 mod phase;
@@ -32,6 +33,7 @@ use crate::{
     gtid::GtidSet,
     halt::{Code, Halt},
     probe::{Mark, Mutant, Probe, Quiet},
+    snapshot::copier::Copier,
     time::{Now, SourceTime},
 };
 
@@ -92,6 +94,10 @@ pub struct Replica<P: Probe = Quiet> {
     /// Whether this process has verified the source's history once.
     verified: bool,
     facts: Facts,
+    /// The initial copy, while the stream runs and something is to be copied.
+    copier: Option<Box<Copier>>,
+    /// The number of the last dial of the copy.
+    copy_epochs: u32,
 }
 
 /// Woken later than this, we have slept.
@@ -231,6 +237,8 @@ impl<P: Probe> Replica<P> {
             refused_for_lack: false,
             verified: false,
             facts: Facts::default(),
+            copier: None,
+            copy_epochs: 0,
         };
         match replica.config.check() {
             Ok(()) => replica.ask(LoadReason::BeforeDial),
@@ -260,10 +268,10 @@ impl<P: Probe> Replica<P> {
             Input::Secured(Link::Stream, epoch) => self.on_secured(epoch)?,
             Input::Bytes(Link::Stream, epoch, bytes) => self.on_bytes(epoch, bytes),
             Input::Lost(Link::Stream, epoch, reason) => self.on_lost(epoch, reason),
-            Input::Connected(Link::Copy(_), _) | Input::Secured(Link::Copy(_), _) => {
-                return Err(ApiMisuse::UnaskedAnswer);
-            }
-            Input::Bytes(Link::Copy(_), ..) | Input::Lost(Link::Copy(_), ..) => {}
+            Input::Connected(Link::Copy(link), epoch) => self.on_copy_connected(link, epoch)?,
+            Input::Secured(Link::Copy(link), epoch) => self.on_copy_secured(link, epoch)?,
+            Input::Bytes(Link::Copy(link), epoch, bytes) => self.on_copy_bytes(link, epoch, bytes),
+            Input::Lost(Link::Copy(link), epoch, reason) => self.on_copy_lost(link, epoch, reason),
             Input::Durable { upto } => self.on_durable(upto),
             Input::Released { bytes } => self.on_released(bytes),
             Input::SinkFailed(failure) => self.on_sink_failed(&failure),
@@ -364,7 +372,7 @@ impl<P: Probe> Replica<P> {
         self.read_paused = paused;
         let wake = self.next_wake();
         self.wake = wake.map(|(at, _)| at);
-        Output::Idle { wake, read, copy: Read::Paused }
+        Output::Idle { wake, read, copy: self.copy_credit() }
     }
 
     fn credit(&self) -> Read {
@@ -373,7 +381,7 @@ impl<P: Probe> Replica<P> {
         }
         let Some(assembler) = self.phase.assembler() else { return Read::UpTo(READ_MAX) };
         // Work that is left undone for lack of credit is never added to.
-        if self.paused || self.is_spent() || assembler.is_inflating() {
+        if self.paused || self.is_spent() || assembler.is_inflating() || assembler.is_held() {
             return Read::Paused;
         }
         Read::UpTo(READ_MAX)
@@ -410,6 +418,7 @@ impl<P: Probe> Replica<P> {
             (self.acknowledgement_deadline(), WakeReason::Acknowledgement),
             (progress, WakeReason::Progress),
             (self.reapply_at, WakeReason::Reapply),
+            (self.copier.as_ref().and_then(|copier| copier.wake()), WakeReason::Copy),
         ]
         .into_iter()
         .filter_map(|(at, reason)| at.map(|at| (at, reason)))
@@ -677,6 +686,7 @@ impl<P: Probe> Replica<P> {
     fn check_start(&self, stored: Option<&Position>) -> Result<(), Halt> {
         let Some(stored) = stored else {
             return match (&self.config.start, self.claim) {
+                (Start::Stored, Claim::Open | Claim::Sent(_)) if self.config.snapshot.is_some() => Ok(()),
                 (Start::Stored, Claim::Open | Claim::Sent(_)) => Err(Halt::new(Code::StartPositionRequired)),
                 (_, Claim::Done) => Err(Halt::new(Code::PositionRegressed)),
                 (Start::Earliest | Start::Current | Start::At(_), Claim::Open | Claim::Sent(_)) => Ok(()),
@@ -692,6 +702,10 @@ impl<P: Probe> Replica<P> {
                 P::mark(Mark::StartConflict);
                 Err(Halt::new(Code::StartPositionConflict))
             };
+        }
+        if self.config.snapshot.is_some() && stored.copies().is_empty() {
+            // What is there was begun without a copy, and nobody can say what of the tables it holds.
+            return Err(Halt::new(Code::StartPositionConflict));
         }
         if stored.captured() != self.config.captured.canonical() {
             return Err(Halt::new(Code::CaptureSetChanged));
@@ -892,6 +906,9 @@ impl<P: Probe> Replica<P> {
             (Start::Stored, Some(_)) if P::mutant(Mutant::ClaimForgets) => fresh(found.purged.clone()),
             (Start::Stored, Some(_)) if P::mutant(Mutant::StoredIsCurrent) => fresh(found.executed.clone()),
             (Start::Stored, Some(stored)) => stored.clone(),
+            (Start::Stored, None) if self.config.snapshot.is_some() => {
+                fresh(found.executed.clone()).with_copies(found.tables.iter().cloned())
+            }
             (Start::Stored, None) => fresh(GtidSet::new()),
             (Start::Earliest, _) if P::mutant(Mutant::EarliestIsCurrent) => fresh(found.executed.clone()),
             (Start::Current, _) if P::mutant(Mutant::CurrentIsEarliest) => fresh(found.purged.clone()),

@@ -143,6 +143,8 @@ pub enum WakeReason {
     Progress,
     /// The batch goes to the sink again.
     Reapply,
+    /// Something of the initial copy is due.
+    Copy,
 }
 
 /// Everything the core wants. Exhaustive on purpose: a new output breaks every driver at compile time.

@@ -178,6 +178,9 @@ impl<P: Probe> Replica<P> {
             self.emit(end);
         }
         self.link_deadline = None;
+        if let Some(mut copier) = self.copier.take() {
+            copier.close(&mut self.outputs);
+        }
         if core::mem::take(&mut self.link_open) {
             self.outputs.push_back(Output::Close(Link::Stream, self.epoch));
         }
@@ -198,6 +201,9 @@ impl<P: Probe> Replica<P> {
     pub(super) fn step(&mut self) -> bool {
         if self.end.is_some() || self.draining.is_some() {
             return false;
+        }
+        if self.copy_step() {
+            return true;
         }
         match core::mem::replace(&mut self.phase, Phase::Parked) {
             Phase::Login(mut framer, handshake) => match framer.next_payload() {
@@ -500,9 +506,10 @@ impl<P: Probe> Replica<P> {
             offline: false,
         };
         let assembler = Assembler::<P>::probed(setup);
-        if assembler.is_reached() {
+        if assembler.is_reached() && assembler.gate().is_done() {
             return self.reached();
         }
+        self.begin_copy(&assembler, found);
         if request.iter().any(|(_, intervals)| intervals.len() > 1) {
             P::mark(Mark::PositionHasGaps);
         }
@@ -564,7 +571,12 @@ impl<P: Probe> Replica<P> {
         if self.paused || self.is_spent() {
             return self.park(Phase::Streaming(wire, assembler));
         }
-        let done = if assembler.is_inflating() {
+        let done = if assembler.is_held() {
+            match assembler.release() {
+                Ok(false) => return self.park(Phase::Streaming(wire, assembler)),
+                released => released,
+            }
+        } else if assembler.is_inflating() {
             assembler.inflate(self.now)
         } else if assembler.in_pieces() {
             match wire.framer.next_piece() {
@@ -634,7 +646,7 @@ impl<P: Probe> Replica<P> {
         while let Some(event) = assembler.next_emitted(&mut self.next_seq) {
             self.emit(event);
         }
-        let reached = assembler.is_reached();
+        let reached = assembler.is_reached() && assembler.gate().is_done();
         let verified = assembler.is_verified();
         if let Some(at) = assembler.committed_at() {
             self.facts.committed_at = Some(at);

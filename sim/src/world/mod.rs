@@ -63,6 +63,8 @@ static SETTINGS: LazyLock<Config> = LazyLock::new(|| Config {
     strict: false,
     allow_unlogged_cascades: false,
     whole_history: false,
+    snapshot: None,
+    copy: capstan_core::snapshot::CopyLimits::default(),
     limits: Limits {
         stream_above: 8 << 10,
         retained_max: 32 << 10,

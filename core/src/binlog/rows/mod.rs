@@ -18,6 +18,7 @@ use crate::value::json::JsonDiffError;
 use crate::wire::{Reader, Short};
 
 mod cursor;
+mod filter;
 mod partial;
 mod row;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod tests;
 mod walk;
 
 pub use cursor::{ChangeRow, RowScratch, RowWalk, RowsCursor};
+pub use filter::Wanted;
 pub use row::Row;
 
 /// Why a row event cannot be used. The source (or who changed the bytes on the way) caused it.

@@ -325,6 +325,8 @@ impl Run {
             strict: false,
             allow_unlogged_cascades: false,
             whole_history: false,
+            snapshot: None,
+            copy: capstan_core::snapshot::CopyLimits::default(),
             limits: Limits { stream_above: 64 << 10, retained_max: 256 << 10, ..Limits::default() },
         };
         Self { config, seed: 1, batch: BatchLimits::default() }

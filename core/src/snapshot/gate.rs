@@ -1,0 +1,402 @@
+//! The gate: which changes of a table that is being copied reach the sink.
+//!
+//! The rule it keeps: **at every position the target holds exactly the rows of the table with keys up to the last
+//! one that was delivered, and behind the last one there was at the first cut.** So
+//!
+//! - a change whose key lies there is delivered, and any other is dropped (of an update each image is judged by its
+//!   own key, so that it may become an insert or a delete);
+//! - a chunk may only be delivered when it holds what the table held at that very position: when every transaction
+//!   of its GTID set was processed, and no change between its keys was dropped whose transaction is not in the set.
+//!
+//! The second part is not waited for but watched: a dropped change that the open cut does not have spoils the cut,
+//! and another one is made. Where it can be put off (its transaction was not emitted yet) it waits for the chunk that
+//! is on its way instead, so that a busy table is copied, too. Nothing here depends on the order in which a server
+//! logs, counts and shows its transactions, nor on that being one server.
+
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use core::cmp::Ordering;
+
+use super::rows::CopyKey;
+use crate::{
+    binlog::rows::{Row, RowsError, RowsEvent, RowsKind, Wanted},
+    deliver::{CopiedTable, Copies, CopyState, KeyParts, SchemaChange, TableCopy},
+    gtid::{Gtid, GtidSet},
+    halt::{Code, Detail, Halt},
+    sql::{SchemaEffect, TableMove},
+    value::{ColumnType, TableVersion},
+};
+
+/// What becomes of a row event.
+pub(crate) enum Judged {
+    /// It goes on as it is.
+    Pass(RowsEvent),
+    /// What is left of it goes on.
+    Parts(Vec<RowsEvent>),
+    /// It has to wait, and everything behind it.
+    Wait(RowsEvent),
+}
+
+/// What is known of the cut that the next chunk comes from.
+#[derive(Debug)]
+enum Cut {
+    /// None is open.
+    None,
+    /// The lock was asked for. Transactions with changes that were dropped since then must turn out to be in it.
+    Pending { processed: GtidSet, dropped: GtidSet },
+    /// A chunk is being read from it, or waits to be delivered.
+    Open { gtid_set: GtidSet },
+    /// A change that it does not have was dropped.
+    Spoiled,
+}
+
+/// The tables that are being copied, as the stream sees them.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    copies: Copies,
+    /// What has changed without a chunk and is to be told with the next unit.
+    untold: Copies,
+    /// The table whose cut is open, and its key, once described.
+    active: Option<CopiedTable>,
+    key: Option<Keyed>,
+    cut: Cut,
+    /// The last transaction of which something was dropped: it may not be processed to its end yet.
+    last_dropped: Option<Gtid>,
+    /// A row event waits.
+    waiting: bool,
+    /// Tables that are not done.
+    open: usize,
+}
+
+/// The key of the active table, and where its columns are in the version that was seen last.
+#[derive(Debug)]
+struct Keyed {
+    key: Arc<CopyKey>,
+    columns: Vec<(String, ColumnType)>,
+    seen: Option<(Arc<TableVersion>, Box<[usize]>)>,
+}
+
+impl Gate {
+    pub(crate) fn new(copies: &Copies) -> Self {
+        let mut gate = Self {
+            copies: copies.clone(),
+            untold: Copies::new(),
+            active: None,
+            key: None,
+            cut: Cut::None,
+            last_dropped: None,
+            waiting: false,
+            open: 0,
+        };
+        gate.count();
+        gate
+    }
+
+    fn count(&mut self) {
+        self.open = self.copies.values().filter(|copy| copy.state != CopyState::Done).count();
+    }
+
+    /// Whether everything is copied.
+    pub(crate) const fn is_done(&self) -> bool {
+        self.open == 0
+    }
+
+    /// How far each copy is.
+    pub(crate) const fn copies(&self) -> &Copies {
+        &self.copies
+    }
+
+    /// What is to be told with the next unit.
+    pub(crate) fn take_untold(&mut self) -> Copies {
+        core::mem::take(&mut self.untold)
+    }
+
+    /// Whether there is something to be told.
+    pub(crate) fn has_untold(&self) -> bool {
+        !self.untold.is_empty()
+    }
+
+    /// Whether a row event waits for what is to come from the copy.
+    pub(crate) const fn holds_back(&self) -> bool {
+        self.waiting
+    }
+
+    // ---- what the copy does ------------------------------------------------------------------
+
+    /// The table to copy now: one that was begun, else the first.
+    pub(crate) fn next_table(&self) -> Option<&CopiedTable> {
+        let of =
+            |state| self.copies.iter().find(move |(_, copy)| copy.state == state).map(|(table, _)| table);
+        of(CopyState::Copying).or_else(|| of(CopyState::Waiting))
+    }
+
+    /// The lock for a cut of `table` is being asked for, when these transactions were processed.
+    pub(crate) fn begin_cut(&mut self, table: &CopiedTable, processed: &GtidSet) {
+        if self.active.as_ref() != Some(table) {
+            self.active = Some(table.clone());
+            self.key = None;
+        }
+        let dropped = self.last_dropped.into_iter().collect();
+        self.cut = Cut::Pending { processed: processed.clone(), dropped };
+    }
+
+    /// What the cut is exact for is known. `false`: something that was dropped is not in it, so it is of no use.
+    pub(crate) fn cut_is(&mut self, gtid_set: &GtidSet) -> bool {
+        let good = match &self.cut {
+            Cut::Pending { processed, dropped } => {
+                processed.is_subset(gtid_set) && dropped.is_subset(gtid_set)
+            }
+            Cut::None | Cut::Open { .. } | Cut::Spoiled => false,
+        };
+        self.cut = if good { Cut::Open { gtid_set: gtid_set.clone() } } else { Cut::None };
+        good
+    }
+
+    /// Nothing more comes of the cut.
+    pub(crate) fn end_cut(&mut self) {
+        self.cut = Cut::None;
+        self.waiting = false;
+    }
+
+    /// Whether the cut can still give a chunk.
+    pub(crate) const fn is_cut_good(&self) -> bool {
+        matches!(self.cut, Cut::Pending { .. } | Cut::Open { .. })
+    }
+
+    /// Whether a chunk of the open cut may be delivered now.
+    pub(crate) fn is_reached(&self, processed: &GtidSet) -> bool {
+        match &self.cut {
+            Cut::Open { gtid_set } => gtid_set.is_subset(processed),
+            Cut::None | Cut::Pending { .. } | Cut::Spoiled => false,
+        }
+    }
+
+    /// Whether the key of the active table is known.
+    pub(crate) const fn is_described(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// The active table is described. A copy that was begun by another key begins anew.
+    pub(crate) fn described(&mut self, version: &TableVersion, key: &Arc<CopyKey>, fingerprint: u64) {
+        let name = |part: usize| {
+            version.columns().get(part).map(|column| (column.name.clone(), column.column_type.clone()))
+        };
+        let columns = key.parts().iter().filter_map(|part| name(part.column())).collect();
+        self.key = Some(Keyed { key: Arc::clone(key), columns, seen: None });
+        self.waiting = false;
+        let Some(table) = self.active.clone() else { return };
+        if let Some(copy) = self.copies.get_mut(&table)
+            && copy.state == CopyState::Copying
+            && copy.key_columns != fingerprint
+        {
+            *copy = TableCopy::waiting();
+            self.untold.insert(table, TableCopy::waiting());
+        }
+    }
+
+    /// A chunk was delivered, and this is how far the copy is.
+    pub(crate) fn delivered(&mut self, table: &CopiedTable, copy: TableCopy) {
+        self.copies.insert(table.clone(), copy);
+        self.count();
+        if self.waiting {
+            // What waited goes on now; if it is beyond this chunk, the next one needs another cut.
+            self.cut = Cut::None;
+        }
+        self.waiting = false;
+    }
+
+    // ---- what the stream does ----------------------------------------------------------------
+
+    /// Judges a row event of transaction `gtid`. `emitted`: part of that transaction is on its way already.
+    pub(crate) fn judge(
+        &mut self,
+        rows: RowsEvent,
+        gtid: Option<&Gtid>,
+        emitted: bool,
+    ) -> Result<Judged, Halt> {
+        if self.open == 0 {
+            return Ok(Judged::Pass(rows));
+        }
+        let table = rows.table();
+        let name = (String::from(table.schema()), String::from(table.table()));
+        let Some(copy) = self.copies.get(&name) else { return Ok(Judged::Pass(rows)) };
+        let is_active = self.active.as_ref() == Some(&name);
+        let parts = match copy.state {
+            CopyState::Done => return Ok(Judged::Pass(rows)),
+            CopyState::Waiting => Vec::new(),
+            CopyState::Copying => {
+                let Some(keyed) = self.key.as_mut().filter(|_| is_active) else {
+                    // Its key is not known in this process yet.
+                    self.waiting = true;
+                    return Ok(Judged::Wait(rows));
+                };
+                let (parts, dropped) = keyed.split(&rows, copy)?;
+                if !dropped {
+                    return Ok(Judged::Parts(parts));
+                }
+                parts
+            }
+        };
+        if is_active {
+            match &mut self.cut {
+                Cut::None | Cut::Spoiled => {}
+                Cut::Pending { dropped, .. } => {
+                    if let Some(gtid) = gtid {
+                        dropped.add(gtid);
+                    }
+                }
+                Cut::Open { gtid_set } if gtid.is_some_and(|gtid| gtid_set.contains(gtid)) => {}
+                Cut::Open { .. } if !emitted => {
+                    self.waiting = true;
+                    return Ok(Judged::Wait(rows));
+                }
+                Cut::Open { .. } => self.cut = Cut::Spoiled,
+            }
+        }
+        self.last_dropped = gtid.copied().or(self.last_dropped);
+        Ok(Judged::Parts(parts))
+    }
+
+    /// Judges a schema change of transaction `gtid`. `false`: all it does will be in the copy.
+    pub(crate) fn judge_change(&mut self, change: &SchemaChange) -> Result<bool, Halt> {
+        if self.open == 0 {
+            return Ok(true);
+        }
+        let touches = |(schema, table): &CopiedTable| {
+            change.tables.is_empty()
+                || change.tables.iter().any(|(s, t)| s == schema && (t.is_empty() || t == table))
+        };
+        let open: Vec<CopiedTable> = self
+            .copies
+            .iter()
+            .filter(|(table, copy)| copy.state != CopyState::Done && touches(table))
+            .map(|(table, _)| table.clone())
+            .collect();
+        if open.is_empty() {
+            return Ok(true);
+        }
+        if self.active.as_ref().is_some_and(|active| open.contains(active)) {
+            self.cut = Cut::Spoiled;
+            self.key = None;
+        }
+        let mut dropped: Vec<CopiedTable> = Vec::new();
+        match &change.effect {
+            SchemaEffect::DropTables(tables) => {
+                dropped.extend(tables.iter().map(|table| (table.schema.clone(), table.table.clone())));
+            }
+            SchemaEffect::DropDatabase(schema) => {
+                dropped.extend(open.iter().filter(|(of, _)| of == schema).cloned());
+            }
+            SchemaEffect::RenameTables(moves) => moved(&open, moves)?,
+            SchemaEffect::AlterTable { moves, .. } => moved(&open, moves)?,
+            SchemaEffect::Unfollowed(_)
+            | SchemaEffect::Nothing
+            | SchemaEffect::CreateTable { .. }
+            | SchemaEffect::CreateTableLike { .. }
+            | SchemaEffect::TruncateTable(_)
+            | SchemaEffect::TableEntered => {}
+        }
+        for table in dropped {
+            if let Some(copy) = self.copies.get_mut(&table) {
+                *copy = copy.done();
+                self.untold.insert(table, copy.clone());
+            }
+        }
+        self.count();
+        let unfollowed = matches!(change.effect, SchemaEffect::Unfollowed(_));
+        let only = change.tables.iter().all(|table| open.contains(table)) && !change.tables.is_empty();
+        if unfollowed && only {
+            // Nobody can tell what it does to the rows that were delivered, so they are copied again.
+            for table in &open {
+                self.copies.insert(table.clone(), TableCopy::waiting());
+                self.untold.insert(table.clone(), TableCopy::waiting());
+            }
+        }
+        let waiting = |table| self.copies.get(table).is_some_and(|copy| copy.state == CopyState::Waiting);
+        Ok(!(only && open.iter().all(waiting)))
+    }
+}
+
+/// A table that moves while it is copied.
+fn moved(open: &[CopiedTable], moves: &[TableMove]) -> Result<(), Halt> {
+    for (schema, table) in open {
+        let is = |name: &crate::sql::TableName| name.schema == *schema && name.table == *table;
+        if moves.iter().any(|step| is(&step.from) || step.to.as_ref().is_some_and(is)) {
+            let note = Detail::Note("The table was renamed while it was copied");
+            return Err(Halt::new(Code::SnapshotSourceChanged).of_table(schema, table).with(note));
+        }
+    }
+    Ok(())
+}
+
+impl Keyed {
+    /// What of the rows is covered, and whether something is not.
+    fn split(&mut self, rows: &RowsEvent, copy: &TableCopy) -> Result<(Vec<RowsEvent>, bool), Halt> {
+        let table = rows.table();
+        if !self.seen.as_ref().is_some_and(|(seen, _)| Arc::ptr_eq(seen, table)) {
+            self.seen = Some((Arc::clone(table), self.places(table)?));
+        }
+        let places = self.seen.as_ref().map(|(_, places)| &**places).unwrap_or_default();
+        let mut dropped = false;
+        let covers = |row: Option<Row<'_>>| -> Result<bool, Unjudged> {
+            let Some(row) = row else { return Ok(false) };
+            let parts: Option<_> = places.iter().map(|place| row.raw(*place).map(Box::from)).collect();
+            let key = KeyParts(parts.ok_or(Unjudged::Key)?);
+            let order = |other: &KeyParts| self.key.compare(&key, other).ok_or(Unjudged::Key);
+            let up_to_last = match &copy.key {
+                Some(last) => order(last)? != Ordering::Greater,
+                None => false,
+            };
+            let behind_end = match &copy.upto {
+                Some(upto) => order(upto)? == Ordering::Greater,
+                None => false,
+            };
+            Ok(up_to_last || behind_end)
+        };
+        let kind = rows.kind();
+        let parts = rows.filtered(|before, after| {
+            let wanted = Wanted { before: covers(before)?, after: covers(after)? };
+            dropped |= match kind {
+                RowsKind::Insert => !wanted.after,
+                RowsKind::Delete => !wanted.before,
+                RowsKind::Update | RowsKind::PartialUpdate => !wanted.before || !wanted.after,
+            };
+            Ok::<_, Unjudged>(wanted)
+        });
+        match parts {
+            Ok(parts) => Ok((parts, dropped)),
+            Err(Unjudged::Key) => Err(changed(table)),
+            Err(Unjudged::Rows) => Err(Halt::new(Code::EventMalformed)),
+        }
+    }
+
+    /// Where the key's columns are in a version of the table: they have the same names and types.
+    fn places(&self, table: &TableVersion) -> Result<Box<[usize]>, Halt> {
+        let place = |(name, column_type): &(String, ColumnType)| {
+            table
+                .columns()
+                .iter()
+                .position(|column| column.name == *name && column.column_type == *column_type)
+        };
+        let places: Option<Box<[usize]>> = self.columns.iter().map(place).collect();
+        places.filter(|places| places.len() == self.key.parts().len()).ok_or_else(|| changed(table))
+    }
+}
+
+fn changed(table: &TableVersion) -> Halt {
+    let note = Detail::Note("The table's key was changed while it was copied");
+    Halt::new(Code::SnapshotSourceChanged).of_table(table.schema(), table.table()).with(note)
+}
+
+/// Why a row cannot be judged.
+enum Unjudged {
+    /// It has no key to compare.
+    Key,
+    /// The event does not add up.
+    Rows,
+}
+
+impl From<RowsError> for Unjudged {
+    fn from(_: RowsError) -> Self {
+        Self::Rows
+    }
+}
