@@ -64,6 +64,7 @@ pub struct Replica {
     source: Source,
     config: Config,
     batch: BatchLimits,
+    copy_rate: Option<u64>,
     store: Option<StoreSetting>,
     recorder: Arc<dyn Recorder>,
     seed: [u8; 32],
@@ -111,6 +112,7 @@ impl Replica {
             whole_history: false,
             snapshot: None,
             copy: CopyLimits::default(),
+            copy_rate: None,
             limits: Limits::default(),
             batch: BatchLimits::default(),
             store: None,
@@ -187,6 +189,7 @@ impl Replica {
         let parts = Parts {
             config: self.config,
             batch: self.batch,
+            copy_rate: self.copy_rate,
             pipeline: PIPELINES.fetch_add(1, Ordering::Relaxed),
             seed: self.seed,
             handle: self.handle,
@@ -201,6 +204,7 @@ impl Replica {
 struct Parts {
     config: Config,
     batch: BatchLimits,
+    copy_rate: Option<u64>,
     pipeline: u64,
     seed: [u8; 32],
     handle: Handle,
@@ -216,6 +220,7 @@ impl Parts {
             port: source.port(),
             config: self.config,
             batch: self.batch,
+            copy_rate: self.copy_rate,
             pipeline: self.pipeline,
             seed: self.seed,
             handle: self.handle,
@@ -247,6 +252,7 @@ pub struct Builder {
     whole_history: bool,
     snapshot: Option<Vec<String>>,
     copy: CopyLimits,
+    copy_rate: Option<u64>,
     limits: Limits,
     batch: BatchLimits,
     store: Option<StoreSetting>,
@@ -363,6 +369,12 @@ impl Builder {
         self
     }
 
+    /// How many bytes a second the initial copy may read from the source; no bound, if not said.
+    pub const fn copy_rate(mut self, bytes_per_second: u64) -> Self {
+        self.copy_rate = Some(bytes_per_second);
+        self
+    }
+
     /// Numbers that bound memory and patience.
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -436,12 +448,16 @@ impl Builder {
             limits: self.limits,
         };
         config.check()?;
+        if self.copy_rate == Some(0) {
+            return Err(invalid("snapshot-rate", "is zero"));
+        }
         let (handle, commands) = Handle::new();
         *handle.shared().lock() = Status { state: "starting", ..Status::default() };
         Ok(Replica {
             source: self.source,
             config,
             batch: self.batch,
+            copy_rate: self.copy_rate,
             store: self.store,
             recorder: self.recorder,
             seed: self.seed.unwrap_or(seed),

@@ -146,7 +146,7 @@ pub use crate::{
     checkpoint::{BlockingCheckpointStore, CheckpointStore},
     decision::{Decision, Stored},
     source::{KeySetting, Source, SslMode, SslSettings},
-    status::{Handle, Status},
+    status::{CopyStatus, Handle, Status},
 };
 
 pub(crate) use capstan_core::halt;

@@ -65,8 +65,26 @@ pub struct Status {
     /// The last processed transaction was purged, so that the source still has the history this position
     /// comes from could not be verified.
     pub history_unverified: bool,
+    /// The tables of an initial copy, until nothing is left to copy; empty without one.
+    pub copies: Vec<CopyStatus>,
     /// Code of the last trouble of the link or the sink, until it has passed; the halt's, when halted.
     pub trouble: Option<&'static str>,
+}
+
+/// How far the initial copy of a table is, as it is durable here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CopyStatus {
+    /// The schema.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// `waiting`, `copying` or `done`.
+    pub state: &'static str,
+    /// Rows copied.
+    pub rows: u64,
+    /// Chunks they came in.
+    pub chunks: u64,
 }
 
 fn text_of<S: Serializer>(set: &Option<GtidSet>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -222,12 +222,13 @@ pub struct Sync {
     #[command(flatten)]
     pub run: RunArgs,
 
-    /// Copy what is there first (not available yet).
-    #[arg(long)]
-    pub snapshot: bool,
+    /// Copy what is there first, of all captured tables or of some (--snapshot=shop.orders,shop.item*), while the
+    /// changes go on. An interrupted copy goes on where it was, said again or not.
+    #[arg(long, value_name = "all|TABLES", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_delimiter = ',')]
+    pub snapshot: Option<Vec<String>>,
 
-    /// How fast to copy (not available yet).
-    #[arg(long, value_name = "ROWS_PER_SECOND")]
+    /// How many bytes a second the copy may read from the source.
+    #[arg(long, value_name = "BYTES_PER_SECOND")]
     pub snapshot_rate: Option<u64>,
 
     /// Copy one table again (not available yet).

@@ -3,7 +3,7 @@
 use std::{io::IsTerminal as _, path::Path, time::Duration};
 
 use capstan::{
-    BatchLimits, Builder, Code, Detail, Halt, Limits, Replica, Secret, Source, Start,
+    BatchLimits, Builder, Code, CopyLimits, Detail, Halt, Limits, Replica, Secret, Source, Start,
     core::capture::CapturedSet, net::TokioNet,
 };
 use serde::Deserialize;
@@ -25,6 +25,8 @@ pub struct File {
     strict: Option<bool>,
     partial: Option<bool>,
     allow_unlogged_cascades: Option<bool>,
+    snapshot: Option<Vec<String>>,
+    snapshot_rate: Option<u64>,
     limits: LimitsFile,
 }
 
@@ -45,6 +47,8 @@ struct LimitsFile {
     progress_gtids: Option<u64>,
     batch_max_transactions: Option<usize>,
     batch_max_bytes: Option<usize>,
+    copy_chunk_rows: Option<u64>,
+    copy_chunk_bytes: Option<usize>,
 }
 
 impl File {
@@ -109,6 +113,27 @@ impl File {
             trouble_max: ms(l.trouble_max_ms, d.trouble_max),
             progress_every: ms(l.progress_every_ms, d.progress_every),
             progress_gtids: l.progress_gtids.unwrap_or(d.progress_gtids),
+        }
+    }
+
+    /// Which tables to copy, by the command line where it says something; `None`: none. No pattern is all of them.
+    pub fn snapshot(&self, line: Option<&Vec<String>>) -> Option<Vec<String>> {
+        let patterns = line.or(self.snapshot.as_ref())?.clone();
+        Some(if patterns.as_slice() == ["all"] { Vec::new() } else { patterns })
+    }
+
+    /// `snapshot-rate`.
+    pub fn snapshot_rate(&self) -> Option<u64> {
+        self.snapshot_rate
+    }
+
+    /// Numbers of the copy.
+    pub fn copy(&self) -> CopyLimits {
+        let d = CopyLimits::default();
+        CopyLimits {
+            chunk_rows: self.limits.copy_chunk_rows.unwrap_or(d.chunk_rows),
+            chunk_bytes: self.limits.copy_chunk_bytes.unwrap_or(d.chunk_bytes),
+            ..d
         }
     }
 

@@ -66,5 +66,10 @@ pub fn run(args: &Status) -> Result<u8, Failure> {
     ] {
         say!("{label:<14} {}", field(name));
     }
+    for copy in value.get("copies").and_then(Value::as_array).into_iter().flatten() {
+        let field = |name: &str| copy.get(name).and_then(Value::as_str).unwrap_or("-");
+        let rows = copy.get("rows").and_then(Value::as_u64).unwrap_or(0);
+        say!("{:<14} {}.{}: {}, {rows} rows", "copy", field("schema"), field("table"), field("state"));
+    }
     Ok(0)
 }

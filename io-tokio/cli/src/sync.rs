@@ -7,7 +7,7 @@ use std::{
 };
 
 use capstan::{
-    BlockingSink, Builder, Code, Halt, Handle, Position, SinkError, Start,
+    BlockingSink, Builder, Code, CopyStatus, Halt, Handle, Position, SinkError, Start,
     jsonl::{JsonFile, JsonOptions},
     sqlite::{Ledger, LedgerOptions, Mirror, MirrorOptions},
 };
@@ -30,6 +30,16 @@ pub fn run(args: Sync) -> Result<u8, Failure> {
     let mut builder =
         settings::builder(&args.source, &args.capture, &args.run, &file)?.identity(target.identity());
     let given = settings::given_start(&args.run, &file)?;
+    let snapshot = file.snapshot(args.snapshot.as_ref());
+    // A copy begins at a place of its own.
+    let given = if snapshot.is_some() { given.or(Some(Start::Stored)) } else { given };
+    if let Some(patterns) = snapshot {
+        builder = builder.snapshot(patterns);
+    }
+    builder = builder.copy(file.copy());
+    if let Some(rate) = args.snapshot_rate.or(file.snapshot_rate()) {
+        builder = builder.copy_rate(rate);
+    }
     let text = BigintText::options(args.run.bigint);
     let watch = Watcher::new(&target, args.output);
     let stored = |position: Result<Option<Position>, SinkError>| {
@@ -85,15 +95,10 @@ fn run_into<S: BlockingSink + 'static>(
 }
 
 fn refuse_what_is_to_come(args: &Sync) -> Result<(), Halt> {
-    let to_come = [
-        (args.snapshot, "snapshot"),
-        (args.snapshot_rate.is_some(), "snapshot-rate"),
-        (!args.copy_again.is_empty(), "copy-again"),
-    ];
-    match to_come.iter().find(|(given, _)| *given) {
-        Some((_, name)) => Err(invalid(name, "is not available yet: the initial copy is still to come")),
-        None => Ok(()),
+    if args.copy_again.is_empty() {
+        return Ok(());
     }
+    Err(invalid("copy-again", "is not available yet: take a new target and copy all of it"))
 }
 
 /// The start to run with. An empty target needs one to be said; which ones there are is told as commands.
@@ -105,6 +110,10 @@ fn start(given: Option<Start>, stored: bool, args: &Sync) -> Result<Start, Failu
             if args.output == Output::Text {
                 let source = without_password(&args.source.source);
                 tell!("The target is empty. Say where to begin:");
+                tell!(
+                    "  capstan sync '{source}' '{}' --snapshot   # with a copy of what is there",
+                    args.target
+                );
                 for start in ["earliest", "current", "GTIDSET"] {
                     tell!("  capstan sync '{source}' '{}' --start {start}", args.target);
                 }
@@ -137,7 +146,54 @@ fn without_password(url: &str) -> String {
 struct Watcher {
     path: std::path::PathBuf,
     bar: Option<ProgressBar>,
+    lines: bool,
     last: Option<(Instant, u64)>,
+    copying: Copying,
+}
+
+/// What was said of the initial copy.
+#[derive(Default)]
+struct Copying {
+    /// Rows copied, when they were counted last.
+    last: Option<(Instant, u64)>,
+    said: Option<Instant>,
+    active: bool,
+}
+
+/// Where nobody draws, a line is written as often.
+const COPY_LINE_EVERY: std::time::Duration = std::time::Duration::from_secs(10);
+
+impl Copying {
+    /// How far the copy is, in a line; `None` without one.
+    fn line(&mut self, copies: &[CopyStatus]) -> Option<String> {
+        if copies.is_empty() {
+            return None;
+        }
+        let done = copies.iter().filter(|copy| copy.state == "done").count();
+        let rows: u64 = copies.iter().map(|copy| copy.rows).sum();
+        let rate = self.last.map_or(0.0, |(at, before)| {
+            rows.saturating_sub(before) as f64 / at.elapsed().as_secs_f64().max(0.001)
+        });
+        self.last = Some((Instant::now(), rows));
+        let current = copies.iter().find(|copy| copy.state == "copying");
+        let current = current.map_or_else(String::new, |copy| {
+            format!(" · {}.{}: {} rows", copy.schema, copy.table, copy.rows)
+        });
+        Some(format!("copied {done} of {} tables, {rows} rows · {rate:.0}/s{current}", copies.len()))
+    }
+
+    /// Says it on a line of its own, now and then.
+    fn say(&mut self, line: Option<&String>) {
+        match line {
+            Some(line) if self.said.is_none_or(|at| at.elapsed() >= COPY_LINE_EVERY) => {
+                self.said = Some(Instant::now());
+                self.active = true;
+                tell!("{line}");
+            }
+            None if std::mem::take(&mut self.active) => tell!("The initial copy is done."),
+            Some(_) | None => {}
+        }
+    }
 }
 
 impl Watcher {
@@ -149,11 +205,16 @@ impl Watcher {
             }
             bar
         });
-        Self { path: target.status_path(), bar, last: None }
+        let lines = output == Output::Text && bar.is_none();
+        Self { path: target.status_path(), bar, lines, last: None, copying: Copying::default() }
     }
 
     fn see(&mut self, handle: &Handle) {
         let status = handle.status();
+        let copy = self.copying.line(&status.copies);
+        if self.lines {
+            self.copying.say(copy.as_ref());
+        }
         if let Some(bar) = &self.bar {
             let rate = match self.last {
                 Some((at, before)) if at.elapsed().as_secs_f64() > 0.0 => {
@@ -166,8 +227,10 @@ impl Watcher {
                 status.lag_ms.map_or_else(|| "-".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1000.0));
             let trouble = status.trouble.map_or_else(String::new, |code| format!(" · {code}"));
             bar.set_message(format!(
-                "{} · {} transactions · {rate:.0}/s · newest {lag} old{trouble}",
-                status.state, status.transactions
+                "{} · {}{} transactions · {rate:.0}/s · newest {lag} old{trouble}",
+                status.state,
+                copy.map_or_else(String::new, |copy| format!("{copy} · ")),
+                status.transactions
             ));
             bar.tick();
         }

@@ -8,6 +8,7 @@ mod feed;
 mod link;
 mod links;
 mod target;
+mod throttle;
 mod watch;
 mod worker;
 
@@ -37,6 +38,7 @@ use self::{
     link::Said,
     links::Links,
     target::{Outcome, Target},
+    throttle::Throttle,
     watch::{Of, Watch},
     worker::Panicked,
 };
@@ -65,6 +67,8 @@ pub(crate) struct Setup<'n, N: Net> {
     pub(crate) port: u16,
     pub(crate) config: Config,
     pub(crate) batch: BatchLimits,
+    /// Bytes a second that the initial copy may read.
+    pub(crate) copy_rate: Option<u64>,
     /// Unique among the pipelines of this process.
     pub(crate) pipeline: u64,
     pub(crate) seed: [u8; 32],
@@ -148,6 +152,7 @@ struct Driver<'n, N: Net> {
     replica: replica::Replica,
     delivery: Delivery,
     links: Links<'n, N>,
+    throttle: Throttle,
     commands: mpsc::UnboundedReceiver<Command>,
     feed: Option<FeedSender>,
     freed: mpsc::UnboundedSender<usize>,
@@ -187,6 +192,7 @@ impl<'n, N: Net> Driver<'n, N> {
             replica: replica::Replica::new(setup.config, setup.seed, now),
             delivery: Delivery::new(setup.batch, setup.pipeline),
             links: Links::new(setup.net, setup.host, setup.port),
+            throttle: Throttle::new(setup.copy_rate, now),
             commands: setup.commands,
             feed: None,
             freed,
@@ -303,7 +309,11 @@ impl<'n, N: Net> Driver<'n, N> {
         if let Some(input) = self.poll_released(cx).or_else(|| self.poll_command(cx)) {
             return Poll::Ready(Woken::Input(input));
         }
-        if let Poll::Ready((link, epoch, said)) = self.links.poll(cx, self.read, self.read_copy) {
+        let copy = self.throttle.allowed(self.net.now(), self.read_copy);
+        if let Poll::Ready((link, epoch, said)) = self.links.poll(cx, self.read, copy) {
+            if let (replica::Link::Copy(_), Said::Bytes(bytes)) = (link, &said) {
+                self.throttle.took(bytes.len());
+            }
             return Poll::Ready(Woken::Input(match said {
                 Said::Connected => Input::Connected(link, epoch),
                 Said::Secured => Input::Secured(link, epoch),
@@ -338,7 +348,8 @@ impl<'n, N: Net> Driver<'n, N> {
     /// Whether it is time. The deadline moves with almost every input, mostly later: then the timer is left
     /// as it is and ends early, which is harmless.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(wake) = [self.wake, self.watch.due()].into_iter().flatten().min() else {
+        let Some(wake) = [self.wake, self.watch.due(), self.throttle.due()].into_iter().flatten().min()
+        else {
             self.timer = None;
             return false;
         };

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use capstan_core::{
     binlog::rows::RowsEvent,
-    deliver::{Delivery, Event, Position, Seq},
+    deliver::{CopyState, Delivery, Event, Position, Seq},
     gtid::GtidSet,
     halt::{Code, Halt},
     replica::Replica,
@@ -13,7 +13,7 @@ use capstan_core::{
 
 use crate::{
     metrics::{Counter, Gauge, Histogram, Recorder},
-    status::{Handle, Status, lag_ms},
+    status::{CopyStatus, Handle, Status, lag_ms},
 };
 
 /// How old a published status may be. Publishing copies GTID sets, so it is not done with every event.
@@ -191,6 +191,7 @@ impl Watch {
         status.ahead_of_purged =
             facts.purged.as_ref().zip(set).map(|(purged, set)| set.subtract(purged).count());
         status.history_unverified = facts.history_unverified;
+        status.copies = durable.map(copies).unwrap_or_default();
         let trouble = halt.map(|halt| halt.code).or(self.sink_trouble).or(facts.trouble);
         status.trouble = trouble.map(Code::as_str);
     }
@@ -224,6 +225,22 @@ impl Watch {
             }
         }
     }
+}
+
+/// The tables of a copy that is not at its end.
+fn copies(durable: &Position) -> Vec<CopyStatus> {
+    let copies = durable.copies();
+    if copies.values().all(|copy| copy.state == CopyState::Done) {
+        return Vec::new();
+    }
+    let told = copies.iter().map(|((schema, table), copy)| CopyStatus {
+        schema: schema.clone(),
+        table: table.clone(),
+        state: copy.state.as_str(),
+        rows: copy.rows,
+        chunks: copy.chunks,
+    });
+    told.collect()
 }
 
 impl Drop for Watch {

@@ -363,6 +363,7 @@ impl Run {
             host: "db",
             port: 3306,
             config: self.config,
+            copy_rate: None,
             batch: self.batch,
             pipeline: u64::from(self.seed),
             seed: [self.seed; 32],
