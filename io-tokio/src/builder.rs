@@ -266,7 +266,10 @@ fn copied(patterns: &[String]) -> Result<CapturedSet, Halt> {
         return Ok(CapturedSet::everything());
     }
     let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
-    CapturedSet::parse(&patterns, &[], &[]).map_err(|_| invalid("snapshot", "is no pattern of tables"))
+    CapturedSet::parse(&patterns, &[], &[]).map_err(|error| {
+        let setting = format!("--snapshot {}", error.pattern);
+        Halt::new(Code::ConfigInvalid).with(Detail::Setting(setting, fault(error.fault)))
+    })
 }
 
 impl fmt::Debug for Builder {

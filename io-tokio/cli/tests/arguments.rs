@@ -53,15 +53,24 @@ fn each_kind_of_call_has_its_exit_status() {
 }
 
 #[test]
-fn what_is_still_to_come_is_refused_by_name() {
-    for (option, name) in [(&["--copy-again", "d.t"][..], "copy-again")] {
+fn what_a_copy_cannot_be_told_is_refused_by_name() {
+    for (options, want) in [
+        (&["--start", "current", "--copy-again", "d.t"][..], "Setting copy-again: is not available yet"),
+        (&["--start", "current", "--snapshot"], "Setting snapshot: begins at a place of its own"),
+        (&["--snapshot=d"], "Setting --snapshot d: is not schema.table"),
+        (&["--snapshot", "--snapshot-rate", "0"], "Setting snapshot-rate: is zero"),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let target = format!("sqlite:{}?mode=ledger", folder.path().join("l.db").display());
-        let mut arguments = vec!["sync", SOURCE, &target, "--start", "current", "-o", "json"];
-        arguments.extend_from_slice(option);
+        let mut arguments = vec!["sync", SOURCE, &target, "-o", "json"];
+        arguments.extend_from_slice(options);
         let called = capstan(&arguments);
-        assert_eq!((called.status, called.halt()["code"].as_str()), (3, Some("config_invalid")));
-        assert!(called.err.contains(&format!("Setting {name}: is not available yet")), "{called:?}");
+        assert_eq!(
+            (called.status, called.halt()["code"].as_str()),
+            (3, Some("config_invalid")),
+            "{options:?}"
+        );
+        assert!(called.err.contains(want), "{called:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
     }
 }
