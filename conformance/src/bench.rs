@@ -1,5 +1,7 @@
 //! Drives one sink as the driver of a pipeline would.
 
+use std::collections::BTreeSet;
+
 use capstan_core::{
     deliver::{
         Ack, BatchLimits, BatchState, Delivery, Event, FailureClass, Feed, Holds, Position, Push, Seq,
@@ -9,10 +11,13 @@ use capstan_core::{
 };
 
 use crate::{
+    crash::Strength,
+    process::{self, Call, Child},
     rule::Level,
-    source::{Comes, Step, Tx, applied, events},
+    rules,
+    source::{self, Comes, Step, Tx, applied, events, present},
     subject::{Ended, Pipe, Subject},
-    target::{Applied, Storage, Stored},
+    target::{Applied, Keeps, Storage, Stored},
 };
 
 /// Why a rule did not hold.
@@ -34,7 +39,32 @@ pub(crate) struct Bench<'t> {
     /// What the library's own store holds, where the sink stores no position.
     checkpoint: Option<Position>,
     start: Position,
+    /// A call was killed.
+    killed: bool,
+    child: Option<Child>,
+    seed: u64,
+    pub(crate) evidence: Evidence,
 }
+
+/// What a rule saw, for the report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Evidence {
+    pub(crate) notes: Vec<String>,
+    pub(crate) strengths: BTreeSet<Strength>,
+    pub(crate) batches: u64,
+}
+
+/// How a script that was to die came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Died {
+    /// It died.
+    Killed,
+    /// It never came to the place where it was to die.
+    Finished,
+}
+
+/// What a process does until it dies, once more for each step.
+pub(crate) type Script = fn(&mut Bench<'_>, u64) -> Result<(), Broken>;
 
 /// A batch out of the sequence, with what feeds it.
 pub(crate) struct Out {
@@ -43,7 +73,7 @@ pub(crate) struct Out {
 }
 
 impl<'t> Bench<'t> {
-    pub(crate) fn new(storage: &'t mut dyn Storage, level: Level) -> Self {
+    pub(crate) fn new(storage: &'t mut dyn Storage, level: Level, seed: u64) -> Self {
         let limits = BatchLimits::default();
         Self {
             storage,
@@ -55,7 +85,105 @@ impl<'t> Bench<'t> {
             count: 0,
             checkpoint: None,
             start: Position::new(GtidSet::new(), "`shop`.*"),
+            killed: false,
+            child: None,
+            seed,
+            evidence: Evidence::default(),
         }
+    }
+
+    pub(crate) fn storage(&mut self) -> &mut dyn Storage {
+        self.storage
+    }
+
+    /// What dies, dies in such a process.
+    pub(crate) fn dies_by(&mut self, child: Option<Child>) {
+        self.child = child;
+    }
+
+    /// What a parent has left to its child.
+    pub(crate) fn goes_on_from(&mut self, count: u64, checkpoint: Option<Position>) {
+        (self.count, self.checkpoint) = (count, checkpoint);
+    }
+
+    pub(crate) const fn is_at_the_brink(&self) -> bool {
+        self.killed
+    }
+
+    pub(crate) const fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Something for the report.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        self.evidence.notes.push(note.into());
+    }
+
+    /// A process does what `script` says and dies of it: at its end or, where a fault point is given, at
+    /// its `count`th passage.
+    pub(crate) fn dies(
+        &mut self,
+        script: &str,
+        step: u64,
+        fault: Option<(&str, u64)>,
+    ) -> Result<Died, Broken> {
+        if let (Some(child), Some(address)) = (self.child.clone(), self.storage.place()) {
+            return self.dies_in_child(&child, &address, script, step, fault);
+        }
+        let run = rules::script(script).ok_or_else(|| kit("no such script"))?;
+        if let Some((point, count)) = fault {
+            self.storage.arm_point(point, count).map_err(|why| why.to_string())?;
+        }
+        self.killed = false;
+        let ran = run(self, step);
+        let killed = std::mem::take(&mut self.killed);
+        let by = self.sink.take().map(|sink| sink.killed_by());
+        if let Some((point, _)) = fault {
+            self.storage.arm_point(point, 0).map_err(|why| why.to_string())?;
+        }
+        match (killed, ran) {
+            (true, _) => {
+                let by = if fault.is_some() { Some(Strength::FaultPoint) } else { by };
+                self.evidence.strengths.extend(by);
+                Ok(Died::Killed)
+            }
+            (false, Err(why)) => Err(why),
+            (false, Ok(())) => Ok(Died::Finished),
+        }
+    }
+
+    fn dies_in_child(
+        &mut self,
+        child: &Child,
+        address: &str,
+        script: &str,
+        step: u64,
+        fault: Option<(&str, u64)>,
+    ) -> Result<Died, Broken> {
+        self.sink = None;
+        let call = Call {
+            sink: self.storage.type_name(),
+            address,
+            script,
+            step,
+            fault,
+            count: self.count,
+            seed: self.seed,
+            checkpoint: self.checkpoint.as_ref().map(Position::encode),
+        };
+        let ended = call.run(child)?;
+        // Its owners have marks of their own.
+        self.count += 1_000_000;
+        if let Some(text) = ended.checkpoint {
+            self.checkpoint = Some(Position::decode(&text).map_err(|_| kit("the checkpoint is none"))?);
+        }
+        self.evidence.strengths.extend(ended.strengths);
+        Ok(ended.died)
+    }
+
+    /// Its process ends here: what a script says at its end.
+    pub(crate) const fn is_killed_here(&mut self) {
+        self.killed = true;
     }
 
     /// With as many transactions in a batch.
@@ -133,9 +261,40 @@ impl<'t> Bench<'t> {
         events(transactions, comes, &position, &mut self.next).map_err(|why| kit(&why))
     }
 
+    /// A chunk of the copy of `table`, with these rows.
+    pub(crate) fn chunk(&mut self, rows: &[Step], number: u64, last: bool) -> Result<(), Broken> {
+        let event = self.chunk_event(rows, number, last)?;
+        let _ = self.delivery.push(event);
+        Ok(())
+    }
+
+    /// Its event. Where there are no rows, those tell of the table alone that are left out.
+    pub(crate) fn chunk_event(&mut self, rows: &[Step], number: u64, last: bool) -> Result<Event, Broken> {
+        let position = self.delivery.durable().cloned().unwrap_or_else(|| self.start.clone());
+        let chunk = source::chunk(rows, number, last, &position, &mut self.next).map_err(|why| kit(&why))?;
+        Ok(Event::SnapshotRows(Box::new(chunk)))
+    }
+
     /// A transaction that is handed over while it is read, its first row event with the batch.
     pub(crate) fn stream(&mut self, tx: Tx, comes: Comes) -> Result<Out, Broken> {
-        let mut events = self.events(vec![tx], comes)?.into_iter();
+        let events = self.events(vec![tx], comes)?;
+        self.stream_events(events)
+    }
+
+    /// As [`Bench::stream`], of a transaction that stops after so many row events.
+    pub(crate) fn stream_part(&mut self, tx: Tx, row_events: usize) -> Result<Out, Broken> {
+        let mut events = self.events(vec![tx], Comes::Stopped)?;
+        let rows = |event: &Event| matches!(event, Event::Rows(_));
+        if events.iter().filter(|event| rows(event)).count() < row_events {
+            return Err(kit("the transaction has too few row events"));
+        }
+        let mut left = row_events;
+        events.retain(|event| !rows(event) || left.checked_sub(1).inspect(|less| left = *less).is_some());
+        self.stream_events(events)
+    }
+
+    fn stream_events(&mut self, events: Vec<Event>) -> Result<Out, Broken> {
+        let mut events = events.into_iter();
         for event in events.by_ref() {
             let rows = matches!(event, Event::Rows(_));
             let _ = self.delivery.push(event);
@@ -166,9 +325,43 @@ impl<'t> Bench<'t> {
     /// Calls the sink with a batch.
     pub(crate) fn apply(&mut self, out: &mut Out) -> Result<Ended<Result<Ack, SinkError>>, Broken> {
         let sink = self.sink.as_mut().ok_or_else(|| kit("no sink is open"))?;
-        match sink.apply(&mut out.state, &out.pipe) {
+        self.evidence.batches += 1;
+        let ended = sink.apply(&mut out.state, &out.pipe);
+        self.killed |= matches!(ended, Ended::Killed);
+        match ended {
             Ended::Panicked(why) => Err(format!("apply panicked: {why}")),
             ended @ (Ended::Answered(_) | Ended::Killed) => Ok(ended),
+        }
+    }
+
+    /// Calls the sink with a batch and drops the call once it has waited so many times; `None`: it was
+    /// dropped. A blocking call cannot be.
+    pub(crate) fn answer_or_drop(
+        &mut self,
+        out: &mut Out,
+        waits: usize,
+    ) -> Result<Option<Result<Ack, SinkError>>, Broken> {
+        out.pipe.drop_after(waits);
+        match self.apply(out)? {
+            Ended::Answered(answer) => Ok(Some(answer)),
+            Ended::Killed => {
+                self.evidence.strengths.insert(Strength::DroppedFuture);
+                Ok(None)
+            }
+            Ended::Panicked(why) => Err(why),
+        }
+    }
+
+    /// Opens a second sink beside the first, which is handed back.
+    pub(crate) fn open_beside(&mut self) -> Result<Box<dyn Subject>, String> {
+        let second = self.storage.open_sink().map_err(|why| why.to_string())?;
+        self.sink.replace(second).ok_or_else(|| kit("no sink is open"))
+    }
+
+    /// The one sink in the place of the other.
+    pub(crate) fn swap_sink(&mut self, sink: &mut Box<dyn Subject>) {
+        if let Some(open) = &mut self.sink {
+            std::mem::swap(open, sink);
         }
     }
 
@@ -214,12 +407,41 @@ impl<'t> Bench<'t> {
         Err(format!("a batch failed {ATTEMPTS_MAX} times"))
     }
 
-    fn accept(&mut self, out: Out, ack: Ack) -> Result<Seq, Broken> {
+    /// The end of an attempt whose answer may have been lost on the way.
+    pub(crate) fn settle(&mut self, out: Out, answer: Result<Ack, SinkError>) -> Result<(), Broken> {
+        let error = match answer {
+            Ok(ack) => return self.accept(out, ack).map(|_| ()),
+            Err(error) => error,
+        };
+        self.failed(out);
+        let stored = self.position()?;
+        match self.delivery.read_back(stored.as_ref()) {
+            Holds::Committed { .. } => Ok(()),
+            Holds::Expected | Holds::Moved | Holds::Foreign(_) => {
+                Err(format!("a batch was refused: {}", told(error)))
+            }
+        }
+    }
+
+    pub(crate) fn accept(&mut self, out: Out, ack: Ack) -> Result<Seq, Broken> {
         self.delivery.check(&out.state, &ack).map_err(|why| why.to_string())?;
         if self.level == Level::AtLeastOnce {
             self.checkpoint = Some(ack.position().clone());
+            if process::in_child() {
+                process::say("checkpoint", &ack.position().encode());
+            }
         }
         self.delivery.accept(out.state, ack).map_err(|why| why.to_string())
+    }
+
+    /// A batch that is applied once more.
+    pub(crate) fn out(&self, state: BatchState) -> Out {
+        Out { state, pipe: Pipe::default() }
+    }
+
+    /// What is drawn at random is drawn from it.
+    pub(crate) const fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// The batch that is out was given up.
@@ -236,11 +458,19 @@ impl<'t> Bench<'t> {
         if self.level == Level::AtLeastOnce {
             return Ok(self.checkpoint.clone());
         }
+        self.told_position()?.map_err(|error| format!("position failed: {}", told(error)))
+    }
+
+    /// What the sink says is stored.
+    pub(crate) fn told_position(&mut self) -> Result<Result<Option<Position>, SinkError>, Broken> {
         let sink = self.sink.as_mut().ok_or_else(|| kit("no sink is open"))?;
         match sink.position() {
-            Ended::Answered(answer) => answer.map_err(|error| format!("position failed: {}", told(error))),
+            Ended::Answered(answer) => Ok(answer),
             Ended::Panicked(why) => Err(format!("position panicked: {why}")),
-            Ended::Killed => Err(kit("position was killed")),
+            Ended::Killed => {
+                self.killed = true;
+                Err("the sink died as it was asked for the position".into())
+            }
         }
     }
 
@@ -250,22 +480,38 @@ impl<'t> Bench<'t> {
         self.storage.look().map_err(|why| format!("the probe failed: {why}"))
     }
 
+    /// Looks at the storage beside the open sink.
+    pub(crate) fn stored_beside(&mut self) -> Result<Stored, Broken> {
+        self.storage.look().map_err(|why| format!("the probe failed: {why}"))
+    }
+
     pub(crate) fn row(&mut self, table: &str, key: &str) -> Result<Option<String>, Broken> {
         self.sink = None;
         self.storage.row_text(table, key).map_err(|why| why.to_string())
     }
 
+    /// What must be stored after these.
+    pub(crate) fn want(&self, steps: &[Step]) -> Vec<Applied> {
+        match self.storage.kept() {
+            Keeps::Changes => applied(steps),
+            Keeps::Rows => present(steps),
+        }
+    }
+
     /// Closes the sink; the storage must hold exactly these changes, in whatever order.
     pub(crate) fn holds(&mut self, steps: &[Step]) -> Result<(), Broken> {
-        let (mut want, mut have) = (applied(steps), self.stored()?.applied);
+        let (mut want, mut have) = (self.want(steps), self.stored()?.applied);
         want.sort();
         have.sort();
         same(&want, &have)
     }
 
-    /// Closes the sink; the storage must hold exactly these changes in this order.
+    /// Closes the sink; the storage must hold exactly these changes in this order. Rows have none.
     pub(crate) fn holds_in_order(&mut self, steps: &[Step]) -> Result<(), Broken> {
-        same(&applied(steps), &self.stored()?.applied)
+        match self.storage.kept() {
+            Keeps::Changes => same(&applied(steps), &self.stored()?.applied),
+            Keeps::Rows => self.holds(steps),
+        }
     }
 }
 
@@ -280,13 +526,15 @@ pub(crate) fn told(error: SinkError) -> String {
     error.into_inner().map_or(text.clone(), |inner| format!("{text}: {inner}"))
 }
 
-fn same(want: &[Applied], have: &[Applied]) -> Result<(), Broken> {
+pub(crate) fn same(want: &[Applied], have: &[Applied]) -> Result<(), Broken> {
     let at = want.iter().zip(have).take_while(|(want, have)| want == have).count();
     if want.len() == have.len() && at == want.len() {
         return Ok(());
     }
     let one = |list: &[Applied]| {
-        list.get(at).map_or("nothing".into(), |a| format!("{} {} {}", a.op, a.table, a.key))
+        list.get(at).map_or("nothing".into(), |a| {
+            format!("{} {} {} {}", a.op, a.table, a.key, a.note).trim_end().to_owned()
+        })
     };
     Err(format!(
         "{} changes are stored, {} were committed; the first difference is at change {}: {} instead of {}",

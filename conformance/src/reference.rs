@@ -7,12 +7,19 @@ use std::{
 
 use capstan_core::{
     binlog::rows::Row,
-    deliver::{Ack, BlockingBatch, BlockingSink, BlockingUnit, Change, Item, Position, SinkError},
-    text::{TextOptions, write_image},
+    deliver::{
+        Ack, BlockingBatch, BlockingSink, BlockingUnit, Change, Item, Position, SchemaChange, SinkError,
+        SnapshotChunk,
+    },
+    sql::SchemaEffect,
+    text::{TextOptions, write_image, write_value},
     value::ValueError,
 };
 
 use crate::target::{Applied, Stored};
+
+/// What is kept of a table that is emptied.
+const EMPTIED: &str = "truncate";
 
 /// What outlives a sink that is closed or killed.
 #[derive(Clone, Default)]
@@ -22,15 +29,18 @@ pub struct Disk(Arc<Mutex<Held>>);
 struct Held {
     rows: Vec<Kept>,
     position: Option<String>,
+    backup: Option<(Vec<Kept>, Option<String>)>,
 }
 
 /// A change, and the image after it as JSON text.
 #[derive(Clone)]
 pub struct Kept {
-    /// The change.
+    /// The change; `truncate` for a table that is emptied.
     pub applied: Applied,
     /// Empty for a deleted row.
     pub image: String,
+    /// The key before the change.
+    pub was: String,
 }
 
 impl fmt::Debug for Kept {
@@ -51,8 +61,58 @@ impl Disk {
     #[must_use]
     pub fn stored(&self) -> Stored {
         let held = self.held();
-        let applied = held.rows.iter().map(|kept| kept.applied.clone()).collect();
-        Stored { applied, position: held.position.clone() }
+        let changes = held.rows.iter().filter(|kept| kept.applied.op != EMPTIED);
+        Stored {
+            applied: changes.map(|kept| kept.applied.clone()).collect(),
+            position: held.position.clone(),
+        }
+    }
+
+    /// The rows that are there after all of it, as a storage of rows would hold them.
+    #[must_use]
+    pub fn stored_rows(&self) -> Stored {
+        let held = self.held();
+        let mut rows: Vec<&Kept> = Vec::new();
+        for kept in &held.rows {
+            let table = &kept.applied.table;
+            match kept.applied.op.as_str() {
+                EMPTIED => rows.retain(|row| row.applied.table != *table),
+                "insert" => rows.push(kept),
+                op => {
+                    let here = |row: &&Kept| row.applied.table == *table && row.applied.key == kept.was;
+                    let Some(at) = rows.iter().position(here) else { continue };
+                    let after = (op == "update").then_some(kept);
+                    rows.splice(at..=at, after).for_each(drop);
+                }
+            }
+        }
+        let row = |kept: &&Kept| Applied::row(&*kept.applied.table, &*kept.applied.key, note(&kept.image));
+        Stored { applied: rows.iter().map(row).collect(), position: held.position.clone() }
+    }
+
+    /// Remembers everything.
+    pub fn backup(&self) {
+        let mut held = self.held();
+        held.backup = Some((held.rows.clone(), held.position.clone()));
+    }
+
+    /// Puts what was remembered in the place of everything.
+    pub fn restore(&self) {
+        let mut held = self.held();
+        if let Some((rows, position)) = held.backup.clone() {
+            (held.rows, held.position) = (rows, position);
+        }
+    }
+
+    /// Puts a text where the position is.
+    pub fn plant(&self, position: &str) {
+        self.held().position = Some(position.to_owned());
+    }
+
+    /// Every change that is kept.
+    #[must_use]
+    pub fn kept(&self) -> Vec<Kept> {
+        self.held().rows.clone()
     }
 
     /// The newest image of a row.
@@ -125,16 +185,18 @@ impl BlockingSink for Memory {
                     while let Some(item) = transaction.next()? {
                         match item {
                             Item::Change(change) => rows.push(keep(&change)?),
-                            Item::SchemaChange(_) => {}
+                            Item::SchemaChange(change) => rows.extend(emptied(change)),
                         }
                     }
                 }
                 BlockingUnit::SnapshotRows(mut chunk) => {
+                    rows.extend(chunk.chunk().and_then(begun));
                     while let Some(change) = chunk.next()? {
                         rows.push(keep(&change)?);
                     }
                 }
-                BlockingUnit::SchemaChange(_) | BlockingUnit::Progress(_) => {}
+                BlockingUnit::SchemaChange(change) => rows.extend(emptied(change)),
+                BlockingUnit::Progress(_) => {}
             }
         }
         let ack = batch.finish()?;
@@ -153,23 +215,40 @@ pub fn keep(change: &Change<'_>) -> Result<Kept, SinkError> {
         write_image(&mut image, after.values(), TextOptions::default())?;
     }
     let key = change.after.or(change.before).map_or(Ok(String::new()), key)?;
+    let was = change.before.map_or(Ok(String::new()), self::key)?;
     let table = format!("{}.{}", change.table.schema(), change.table.table());
-    Ok(Kept { applied: Applied::new(change.op, table, key), image })
+    Ok(Kept { applied: Applied::new(change.op, table, key), image, was })
 }
 
-/// A row's primary key as text, its columns with commas between.
+/// What is kept of a schema change: that a table is emptied.
+#[must_use]
+pub fn emptied(change: &SchemaChange) -> Option<Kept> {
+    let SchemaEffect::TruncateTable(name) = &change.effect else { return None };
+    let table = format!("{}.{}", name.schema, name.table);
+    Some(Kept { applied: Applied::named(EMPTIED, table, ""), image: String::new(), was: String::new() })
+}
+
+/// What is kept of a chunk with which a copy begins: that its table is emptied.
+#[must_use]
+pub fn begun(chunk: &SnapshotChunk) -> Option<Kept> {
+    let table = format!("{}.{}", chunk.table.schema(), chunk.table.table());
+    let applied = Applied::named(EMPTIED, table, "");
+    (chunk.number == 0).then(|| Kept { applied, image: String::new(), was: String::new() })
+}
+
+/// The first column as text: the kit's tables are told apart by it.
 fn key(row: Row<'_>) -> Result<String, SinkError> {
-    let columns = row.table().columns();
     let mut text = String::new();
-    for part in row.table().primary_key() {
-        if !text.is_empty() {
-            text.push(',');
-        }
-        if let Some(column) = columns.get(part.column) {
-            let value = row.get(part.column)?;
-            capstan_core::text::write_value(&mut text, column, value, TextOptions::default())
-                .map_err(|reason| ValueError { column: part.column, reason })?;
-        }
+    if let Some(column) = row.table().columns().first() {
+        let value = row.get(0)?;
+        write_value(&mut text, column, value, TextOptions::default())
+            .map_err(|reason| ValueError { column: 0, reason })?;
     }
     Ok(text)
+}
+
+/// The column `note` of an image.
+fn note(image: &str) -> String {
+    let image: serde_json::Value = serde_json::from_str(image).unwrap_or_default();
+    image.get("note").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
 }

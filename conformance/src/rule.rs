@@ -1,15 +1,18 @@
-//! The table of rules, and how they are run.
+//! What a rule is, and how rules are run.
 
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
+    time::Instant,
 };
 
 use crate::{
+    artifact::Artifact,
     bench::{Bench, Broken},
+    process::{self, Child},
     report::{Outcome, Report, Verdict},
-    rules::{order, owner, position, values, whole},
     subject::panic_text,
+    table::RULES,
     target::{Target, Trouble},
 };
 
@@ -48,7 +51,7 @@ pub struct Rule {
     pub level: Level,
     /// The sentence.
     pub text: &'static str,
-    run: fn(&mut Bench<'_>) -> Result<(), Broken>,
+    pub(crate) run: fn(&mut Bench<'_>) -> Result<(), Broken>,
 }
 
 impl fmt::Debug for Rule {
@@ -57,129 +60,98 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// Every rule.
-pub const RULES: &[Rule] = &[
-    Rule {
-        id: "order_within",
-        level: Level::AtLeastOnce,
-        text: "The changes of a transaction are applied in the order of the source's binlog.",
-        run: order::within,
-    },
-    Rule {
-        id: "order_across",
-        level: Level::AtLeastOnce,
-        text: "Units are applied in the order of the source's binlog, within a batch and from batch to batch.",
-        run: order::across,
-    },
-    Rule {
-        id: "read_to_the_end",
-        level: Level::AtLeastOnce,
-        text: "A sink never mistakes a part for the whole: a batch is acknowledged after its last change, and every change takes effect.",
-        run: order::to_the_end,
-    },
-    Rule {
-        id: "aborted_leaves_no_trace",
-        level: Level::AtLeastOnce,
-        text: "A streamed transaction that its source took back leaves no data and moves no position.",
-        run: whole::aborted,
-    },
-    Rule {
-        id: "comes_again_once",
-        level: Level::AtLeastOnce,
-        text: "A streamed transaction whose link dropped comes again from its start and is applied once.",
-        run: whole::comes_again,
-    },
-    Rule {
-        id: "killed_leaves_no_part",
-        level: Level::AtLeastOnce,
-        text: "A sink killed inside a transaction leaves no part of it; the next process applies it once.",
-        run: whole::killed,
-    },
-    Rule {
-        id: "position_reads_back",
-        level: Level::ExactlyOnce,
-        text: "The position of the acknowledgement is read back byte for byte, after the write and after a new start.",
-        run: position::reads_back,
-    },
-    Rule {
-        id: "position_is_a_set",
-        level: Level::ExactlyOnce,
-        text: "The position is a GTID set: membership, never an ordinal; gaps, sources and tags are kept.",
-        run: position::is_a_set,
-    },
-    Rule {
-        id: "progress_is_stored",
-        level: Level::ExactlyOnce,
-        text: "The position holds every processed transaction, captured or filtered: a batch of nothing but Progress is stored.",
-        run: position::progress,
-    },
-    Rule {
-        id: "claim_is_stored",
-        level: Level::ExactlyOnce,
-        text: "The owner takes the next epoch by a first batch that holds only Progress, and it is durable before any data.",
-        run: owner::claim,
-    },
-    Rule {
-        id: "fenced",
-        level: Level::ExactlyOnce,
-        text: "Where another owner's epoch is stored, nothing is written and the error is Fenced.",
-        run: owner::fenced,
-    },
-    Rule {
-        id: "stale_is_refused",
-        level: Level::ExactlyOnce,
-        text: "Where the stored position is not the one a batch goes on from, nothing is written and the error is Stale.",
-        run: owner::stale,
-    },
-    Rule {
-        id: "lost_answer_once",
-        level: Level::ExactlyOnce,
-        text: "A commit whose answer was lost shows in the position, and the same batch is never applied twice.",
-        run: owner::lost_answer,
-    },
-    Rule {
-        id: "values_survive",
-        level: Level::AtLeastOnce,
-        text: "Values are stored without loss.",
-        run: values::survive,
-    },
-];
-
-/// Runs every rule, each against a fresh target of `factory`.
-pub fn check<T: Target>(mut factory: impl FnMut() -> Result<T, Trouble>) -> Report {
-    let mut report = Report::default();
-    for rule in RULES {
-        let outcome = match factory() {
-            Ok(mut target) => {
-                report.learn(&target);
-                run(rule, &mut target)
-            }
-            Err(why) => Outcome { rule, verdict: Verdict::Failed(format!("no fresh target: {why}")) },
-        };
-        report.outcomes.push(outcome);
-    }
-    report
+/// Runs every rule, each against a fresh target of `factory`: [`Check`] with nothing more said.
+pub fn check<T: Target>(factory: impl FnMut() -> Result<T, Trouble>) -> Report {
+    Check::new().run(factory)
 }
 
 /// Runs one rule: for a test of its own. `None`: there is no rule of this id.
 pub fn check_rule<T: Target>(id: &str, target: &mut T) -> Option<Outcome> {
-    RULES.iter().find(|rule| rule.id == id).map(|rule| run(rule, target))
+    RULES.iter().find(|rule| rule.id == id).map(|rule| Check::new().run_rule(rule, target))
 }
 
-fn run<T: Target>(rule: &'static Rule, target: &mut T) -> Outcome {
-    let level = target.level();
-    let declined = target.declines().iter().find(|(id, _)| *id == rule.id);
-    let verdict = if level < rule.level {
-        Verdict::Skipped(format!("the sink promises {level} only"))
-    } else if let Some((_, reason)) = declined {
-        Verdict::Skipped(format!("declined: {reason}"))
-    } else {
-        let run = AssertUnwindSafe(|| (rule.run)(&mut Bench::new(target, level)));
-        match catch_unwind(run) {
+/// How a check is run.
+#[derive(Clone, Debug, Default)]
+#[must_use = "it is run by Check::run"]
+pub struct Check {
+    seed: u64,
+    child: Option<Child>,
+    artifact: Option<Artifact>,
+}
+
+impl Check {
+    /// In this process alone, with seed 1.
+    pub fn new() -> Self {
+        Self { seed: 1, ..Self::default() }
+    }
+
+    /// With another seed for what is drawn at random.
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// What is to die dies in a process of its own, for targets with an address.
+    pub fn child(mut self, child: Child) -> Self {
+        self.child = Some(child);
+        self
+    }
+
+    /// The package that the sink is of, whatever its target says.
+    pub fn artifact(mut self, artifact: Artifact) -> Self {
+        self.artifact = Some(artifact);
+        self
+    }
+
+    /// As [`Check::artifact`], where making one takes long: a child process of the kit's has no need of it.
+    pub fn artifact_of(self, artifact: impl FnOnce() -> Artifact) -> Self {
+        if process::is_called() { self } else { self.artifact(artifact()) }
+    }
+
+    /// Runs every rule, each against a fresh target of `factory`. In a child process of the kit's it
+    /// does not return.
+    pub fn run<T: Target>(&self, mut factory: impl FnMut() -> Result<T, Trouble>) -> Report {
+        process::serve::<T>();
+        let mut report = Report { seed: self.seed, ..Report::default() };
+        for rule in RULES {
+            let outcome = match factory() {
+                Ok(mut target) => {
+                    report.learn(&target, self.artifact.as_ref());
+                    self.run_rule(rule, &mut target)
+                }
+                Err(why) => Outcome::new(rule, Verdict::Failed(format!("no fresh target: {why}"))),
+            };
+            report.outcomes.push(outcome);
+        }
+        report
+    }
+
+    /// Runs one rule.
+    pub fn run_rule<T: Target>(&self, rule: &'static Rule, target: &mut T) -> Outcome {
+        process::serve::<T>();
+        if let Some(why) = skipped(rule, target) {
+            return Outcome::new(rule, Verdict::Skipped(why));
+        }
+        let began = Instant::now();
+        let level = target.level();
+        let mut bench = Bench::new(target, level, self.seed);
+        bench.dies_by(self.child.clone());
+        let verdict = match catch_unwind(AssertUnwindSafe(|| (rule.run)(&mut bench))) {
             Ok(Ok(())) => Verdict::Passed,
             Ok(Err(why)) => Verdict::Failed(why),
             Err(payload) => Verdict::Failed(format!("panicked: {}", panic_text(payload.as_ref()))),
-        }
-    };
-    Outcome { rule, verdict }
+        };
+        let evidence = std::mem::take(&mut bench.evidence);
+        Outcome { took: began.elapsed(), evidence, ..Outcome::new(rule, verdict) }
+    }
+}
+
+/// Why a rule is not run.
+pub(crate) fn skipped<T: Target>(rule: &Rule, target: &T) -> Option<String> {
+    let level = target.level();
+    if level < rule.level {
+        return Some(format!("the sink promises {level} only"));
+    }
+    let declined = target.declines().iter().find(|(id, _)| *id == rule.id);
+    declined.map(|(_, reason)| format!("declined: {reason}"))
 }

@@ -1,18 +1,18 @@
 //! Transactions as a server would log them, read by the core.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::BytesMut;
 use capstan_core::{
     assemble::{Assembler, Setup},
     binlog::FileReader,
     capture::CapturedSet,
-    deliver::{Event, Op, Position, Seq},
+    deliver::{Advance, CopyState, Event, Op, Position, Seq, SnapshotChunk, TableCopy},
     gtid::Gtid,
 };
 use capstan_fake_source::{
     Group,
-    event::{Body, Column, FormatDescription, GtidHead, RowChange, Table, Value},
+    event::{Body, Column, FormatDescription, GtidHead, Query, RowChange, Table, Value},
     group::End,
 };
 
@@ -20,6 +20,9 @@ use crate::target::Applied;
 
 /// The untagged source of most transactions.
 pub(crate) const SOURCE: &str = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
+
+/// The table without a primary key.
+pub(crate) const KEYLESS: &str = "heap";
 
 /// `binlog` magic.
 const MAGIC: [u8; 4] = *b"\xfebin";
@@ -29,32 +32,79 @@ const ROW_EVENT_MAX: usize = 1 << 20;
 /// Above every transaction of the kit, so that it is handed over whole.
 const WHOLE: usize = 64 << 20;
 
-/// One change of a row whose key alone matters.
+/// Long enough for a few rows to fill a row event.
+pub(crate) const LONG: &str = "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\
+                               0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\
+                               0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
+
+/// One change of a row whose key and note alone matter, or a table that is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    op: Op,
+    /// `None`: the table is emptied.
+    op: Option<Op>,
     table: &'static str,
+    /// After the change; of a deleted row before it.
     key: i64,
+    /// The key before an update.
+    was: i64,
+    /// The note after the change; of a deleted row before it.
+    note: &'static str,
 }
 
 pub(crate) const fn insert(table: &'static str, key: i64) -> Step {
-    Step { op: Op::Insert, table, key }
+    Step { op: Some(Op::Insert), table, key, was: key, note: "new" }
 }
 
 pub(crate) const fn update(table: &'static str, key: i64) -> Step {
-    Step { op: Op::Update, table, key }
+    Step { op: Some(Op::Update), table, key, was: key, note: "changed" }
+}
+
+/// An update that changes the key.
+pub(crate) const fn moved(table: &'static str, was: i64, key: i64) -> Step {
+    Step { op: Some(Op::Update), table, key, was, note: "changed" }
 }
 
 pub(crate) const fn delete(table: &'static str, key: i64) -> Step {
-    Step { op: Op::Delete, table, key }
+    Step { op: Some(Op::Delete), table, key, was: key, note: "changed" }
 }
 
-/// What a storage holds once these took effect.
+/// What a TRUNCATE does. It is no row of a transaction.
+pub(crate) const fn emptied(table: &'static str) -> Step {
+    Step { op: None, table, key: 0, was: 0, note: "" }
+}
+
+impl Step {
+    pub(crate) const fn noted(self, note: &'static str) -> Self {
+        Self { note, ..self }
+    }
+
+    fn name(&self) -> String {
+        format!("shop.{}", self.table)
+    }
+}
+
+/// The changes a storage of changes holds once these took effect.
 pub(crate) fn applied(steps: &[Step]) -> Vec<Applied> {
-    steps
-        .iter()
-        .map(|step| Applied::new(step.op, format!("shop.{}", step.table), step.key.to_string()))
-        .collect()
+    let change = |step: &Step| Some(Applied::new(step.op?, step.name(), step.key.to_string()));
+    steps.iter().filter_map(change).collect()
+}
+
+/// The rows a storage of rows holds once these took effect.
+pub(crate) fn present(steps: &[Step]) -> Vec<Applied> {
+    let mut rows: Vec<(String, i64, &str)> = Vec::new();
+    for step in steps {
+        let here = |row: &(String, i64, &str)| row.0 == step.name() && row.1 == step.was;
+        match step.op {
+            None => rows.retain(|(table, ..)| *table != step.name()),
+            Some(Op::Insert) => rows.push((step.name(), step.key, step.note)),
+            Some(op @ (Op::Update | Op::Delete)) => {
+                let Some(at) = rows.iter().position(here) else { continue };
+                let after = (op == Op::Update).then(|| (step.name(), step.key, step.note));
+                rows.splice(at..=at, after).for_each(drop);
+            }
+        }
+    }
+    rows.into_iter().map(|(table, key, note)| Applied::row(table, key.to_string(), note)).collect()
 }
 
 /// A transaction.
@@ -92,6 +142,12 @@ impl Tx {
         Self { gtid: parse(&format!("{SOURCE}:{gno}")), bodies }
     }
 
+    /// A schema change with a GTID of its own.
+    pub(crate) fn ddl(gno: u64, statement: &str) -> Self {
+        let bodies = vec![Body::Query(Query::new("shop", statement))];
+        Self { gtid: parse(&format!("{SOURCE}:{gno}")), bodies }
+    }
+
     fn ending(gtid: &str, steps: &[Step], end: &End) -> Self {
         let tables: BTreeMap<&str, Table> = steps
             .iter()
@@ -102,11 +158,11 @@ impl Tx {
         let mut statements: Vec<(&Table, Vec<RowChange>)> = Vec::new();
         let mut before: Option<&Step> = None;
         for step in steps {
-            let Some(table) = tables.get(step.table) else { continue };
+            let (Some(table), Some(change)) = (tables.get(step.table), change(step)) else { continue };
             let same = before.is_some_and(|before| before.op == step.op && before.table == step.table);
             match statements.last_mut() {
-                Some((_, changes)) if same => changes.push(change(step)),
-                _ => statements.push((table, vec![change(step)])),
+                Some((_, changes)) if same => changes.push(change),
+                _ => statements.push((table, vec![change])),
             }
             before = Some(step);
         }
@@ -119,16 +175,21 @@ fn parse(gtid: &str) -> Result<Gtid, String> {
 }
 
 fn table(id: u64, name: &str) -> Table {
-    Table::new(id, "shop", name, vec![Column::bigint("id").not_null(), Column::varchar("note", 400)])
+    let columns = vec![Column::bigint("id").not_null(), Column::varchar("note", 400)];
+    let mut table = Table::new(id, "shop", name, columns);
+    if name == KEYLESS {
+        table.primary_key.clear();
+    }
+    table
 }
 
-fn change(step: &Step) -> RowChange {
-    let row = |note: &str| vec![Value::Int(step.key), Value::Bytes(note.as_bytes().to_vec())];
-    match step.op {
-        Op::Insert => RowChange::Insert(row("new")),
-        Op::Update => RowChange::Update(row("new"), row("changed")),
-        Op::Delete => RowChange::Delete(row("changed")),
-    }
+fn change(step: &Step) -> Option<RowChange> {
+    let row = |key: i64, note: &str| vec![Value::Int(key), Value::Bytes(note.as_bytes().to_vec())];
+    Some(match step.op? {
+        Op::Insert => RowChange::Insert(row(step.key, step.note)),
+        Op::Update => RowChange::Update(row(step.was, "new"), row(step.key, step.note)),
+        Op::Delete => RowChange::Delete(row(step.key, step.note)),
+    })
 }
 
 /// How far a transaction comes.
@@ -167,6 +228,57 @@ pub(crate) fn events(
         }
     }
     read(&bytes, comes, position, next)
+}
+
+/// The table that is copied.
+pub(crate) fn copied() -> (String, String) {
+    ("shop".into(), "orders".into())
+}
+
+/// A chunk of its copy; of one row that is marked as left out only the table is taken.
+pub(crate) fn chunk(
+    rows: &[Step],
+    number: u64,
+    last: bool,
+    position: &Position,
+    next: &mut Seq,
+) -> Result<SnapshotChunk, String> {
+    // The rows are read as those of a transaction are.
+    let none = [insert("orders", 0)];
+    let steps = if rows.is_empty() { &none } else { rows };
+    let transaction = Tx::of("eeeeeeee-eeee-eeee-eeee-eeeeeeeeeeee:1", steps);
+    let mut found = None;
+    let mut seq = *next;
+    for event in events(vec![transaction], Comes::Whole, position, next)? {
+        match event {
+            Event::Rows(event) => found = Some(event),
+            Event::TxCommit(commit) => seq = commit.seq,
+            Event::TxBegin(_)
+            | Event::Table(_)
+            | Event::SchemaChange(_)
+            | Event::SnapshotRows(_)
+            | Event::TxAbort { .. }
+            | Event::Claim { .. }
+            | Event::Progress { .. } => {}
+        }
+    }
+    let event = found.ok_or("a chunk without rows")?;
+    let table = Arc::clone(event.table());
+    let mut copy = position.copies().get(&copied()).cloned().unwrap_or_else(TableCopy::waiting);
+    copy.state = CopyState::Copying;
+    copy.gtid_set = position.gtid_set().clone();
+    copy.chunks = number + 1;
+    copy.rows += rows.len() as u64;
+    let copy = if last { copy.done() } else { copy };
+    Ok(SnapshotChunk {
+        seq,
+        table,
+        rows: (!rows.is_empty()).then_some(event),
+        number,
+        gtid_set: position.gtid_set().clone(),
+        last,
+        advance: Box::new(Advance { copies: [(copied(), copy)].into(), ..Advance::default() }),
+    })
 }
 
 fn read(bytes: &[u8], comes: Comes, position: &Position, next: &mut Seq) -> Result<Vec<Event>, String> {

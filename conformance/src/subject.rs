@@ -8,13 +8,15 @@ use std::{
     pin::pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
 };
 
 use capstan_core::deliver::{Ack, BatchState, BlockingSink, Event, Feed, Position, Sink, SinkError};
+
+use crate::{crash::Strength, process};
 
 /// A sink under test. Implemented by [`Blocking`] and [`Async`] alone.
 pub trait Subject: sealed::Calls {}
@@ -44,15 +46,13 @@ pub enum Ended<T> {
 }
 
 pub(crate) mod sealed {
-    use super::{Ack, BatchState, Ended, Pipe, Position, SinkError};
+    use super::{Ack, BatchState, Ended, Pipe, Position, SinkError, Strength};
 
     pub trait Calls {
         fn position(&mut self) -> Ended<Result<Option<Position>, SinkError>>;
         fn apply(&mut self, state: &mut BatchState, pipe: &Pipe) -> Ended<Result<Ack, SinkError>>;
         /// How a call is killed halfway.
-        fn killed_by() -> &'static str
-        where
-            Self: Sized;
+        fn killed_by(&self) -> Strength;
     }
 }
 
@@ -65,8 +65,8 @@ impl<S: BlockingSink> sealed::Calls for Blocking<S> {
         guarded(|| self.0.apply(state.blocking()))
     }
 
-    fn killed_by() -> &'static str {
-        "unwound_call"
+    fn killed_by(&self) -> Strength {
+        Strength::UnwoundCall
     }
 }
 
@@ -79,8 +79,8 @@ impl<S: Sink> sealed::Calls for Async<S> {
         guarded(|| wait(self.0.apply(state.batch()), pipe).ok_or(())).flatten()
     }
 
-    fn killed_by() -> &'static str {
-        "dropped_future"
+    fn killed_by(&self) -> Strength {
+        Strength::DroppedFuture
     }
 }
 
@@ -94,8 +94,16 @@ impl<T> Ended<Result<T, ()>> {
     }
 }
 
-/// What unwinds a blocking call that is killed.
+/// What unwinds a call that is killed.
 struct Kill;
+
+/// Ends the call here, as a crash would; a child process ends here whole.
+pub(crate) fn kill() -> ! {
+    if process::in_child() {
+        process::brink();
+    }
+    resume_unwind(Box::new(Kill))
+}
 
 fn guarded<T>(call: impl FnOnce() -> T) -> Ended<T> {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -126,7 +134,8 @@ fn wait<F: Future>(future: F, pipe: &Pipe) -> Option<F::Output> {
     loop {
         match future.as_mut().poll(&mut cx) {
             Poll::Ready(output) => return Some(output),
-            Poll::Pending if pipe.is_killed() => return None,
+            Poll::Pending if pipe.is_killed() && process::in_child() => process::brink(),
+            Poll::Pending if pipe.is_killed() || !pipe.waits_on() => return None,
             Poll::Pending => thread::park(),
         }
     }
@@ -140,11 +149,30 @@ pub struct Pipe(Arc<Shared>);
 struct Shared {
     queue: Mutex<VecDeque<Event>>,
     killed: AtomicBool,
+    /// How often an async call may wait before it is dropped, and one more; 0: without end.
+    waits: AtomicUsize,
 }
 
 impl Pipe {
     pub(crate) fn push(&self, event: Event) {
         self.queue().push_back(event);
+    }
+
+    /// An async call is dropped once it has waited so many times.
+    pub(crate) fn drop_after(&self, waits: usize) {
+        self.0.waits.store(waits + 1, Ordering::Release);
+    }
+
+    /// One more wait; `false`: no more.
+    fn waits_on(&self) -> bool {
+        match self.0.waits.load(Ordering::Acquire) {
+            0 => true,
+            1 => false,
+            left => {
+                self.0.waits.store(left - 1, Ordering::Release);
+                true
+            }
+        }
     }
 
     fn is_killed(&self) -> bool {
@@ -169,7 +197,7 @@ impl Feed for Pipe {
     fn wait_next(&mut self) -> Option<Event> {
         let event = self.queue().pop_front();
         if event.is_none() {
-            resume_unwind(Box::new(Kill));
+            kill();
         }
         event
     }

@@ -1,6 +1,6 @@
 //! Who may write, and on what.
 
-use capstan_core::deliver::{FailureClass, Holds, Position, SinkError};
+use capstan_core::deliver::{Event, FailureClass, Holds, Position, Seq, SinkError};
 
 use crate::{
     bench::{Bench, Broken, kit, told},
@@ -64,7 +64,7 @@ pub(crate) fn stale(bench: &mut Bench<'_>) -> Result<(), Broken> {
 }
 
 /// A batch that goes on from `believed` must be refused as `class`, with the position unmoved.
-fn refused(bench: &mut Bench<'_>, believed: &Position, class: FailureClass) -> Result<(), Broken> {
+pub(crate) fn refused(bench: &mut Bench<'_>, believed: &Position, class: FailureClass) -> Result<(), Broken> {
     let before = bench.position()?;
     if before.as_ref() == Some(believed) {
         return Err(kit("the position has not moved on"));
@@ -80,7 +80,11 @@ fn refused(bench: &mut Bench<'_>, believed: &Position, class: FailureClass) -> R
 }
 
 /// Applies a transaction of another sequence, which believes `believed` to be stored.
-fn beside(bench: &mut Bench<'_>, believed: &Position, tx: Tx) -> Result<Result<(), SinkError>, Broken> {
+pub(crate) fn beside(
+    bench: &mut Bench<'_>,
+    believed: &Position,
+    tx: Tx,
+) -> Result<Result<(), SinkError>, Broken> {
     let mut other = bench.delivery_from(Some(believed));
     std::mem::swap(bench.delivery(), &mut other);
     let out = bench.send(vec![tx]).and_then(|()| bench.take());
@@ -112,4 +116,61 @@ pub(crate) fn lost_answer(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.send(vec![Tx::new(2, &[SECOND])])?;
     bench.drain()?;
     bench.holds(&[FIRST, SECOND])
+}
+
+/// An attempt that was given up lands after the next one, and after more.
+pub(crate) fn late(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    bench.start_process()?;
+    let old = bench.delivery().durable().cloned().ok_or_else(|| kit("nothing is durable"))?;
+    bench.send(vec![Tx::new(1, &[FIRST]), Tx::new(2, &[SECOND])])?;
+    bench.drain()?;
+    let before = bench.position()?;
+    if beside(bench, &old, Tx::new(1, &[FIRST]))?.is_ok() {
+        return Err("a commit that landed late was acknowledged".into());
+    }
+    if bench.position()? != before {
+        return Err("a commit that landed late moved the position".into());
+    }
+    bench.holds(&[FIRST, SECOND])
+}
+
+/// Two newcomers have read the same position; one of them claims first.
+pub(crate) fn two_claims(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    bench.start_process()?;
+    bench.send(vec![Tx::new(1, &[FIRST])])?;
+    bench.drain()?;
+    let read = bench.delivery().durable().cloned().ok_or_else(|| kit("nothing is durable"))?;
+    let second = bench.next_owner(read.clone());
+    bench.claim()?;
+    claim_refused(bench, Some(&read), second)?;
+    bench.holds(&[FIRST])
+}
+
+/// A newcomer that has found nothing, where something is.
+pub(crate) fn claim_over_nothing(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    bench.start_process()?;
+    bench.send(vec![Tx::new(1, &[FIRST])])?;
+    bench.drain()?;
+    let second = bench.next_owner(Position::new(capstan_core::gtid::GtidSet::new(), "`shop`.*"));
+    claim_refused(bench, None, second)?;
+    bench.holds(&[FIRST])
+}
+
+/// A claim of who has read `read` must be refused as fenced, with the position unmoved.
+fn claim_refused(bench: &mut Bench<'_>, read: Option<&Position>, claim: Position) -> Result<(), Broken> {
+    let before = bench.position()?;
+    let mut other = bench.delivery_from(read);
+    let _ = other.push(Event::Claim { seq: Seq(0), position: Box::new(claim) });
+    std::mem::swap(bench.delivery(), &mut other);
+    let out = bench.take();
+    std::mem::swap(bench.delivery(), &mut other);
+    let mut out = out?.ok_or_else(|| kit("no claim"))?;
+    match bench.answer(&mut out)? {
+        Ok(_) => return Err("a claim was acknowledged over an owner that it had not seen".into()),
+        Err(error) if error.class() == FailureClass::Fenced => {}
+        Err(error) => {
+            return Err(format!("a claim had to be refused as Fenced, the sink reports {}", told(error)));
+        }
+    }
+    if bench.position()? == before { Ok(()) } else { Err("the refused claim moved the position".into()) }
 }

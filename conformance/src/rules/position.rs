@@ -34,27 +34,54 @@ fn told_as(want: &str, have: Option<&Position>, when: &str) -> Result<(), Broken
     if have == want { Ok(()) } else { Err(format!("{when} the position is {have}, stored was {want}")) }
 }
 
-/// Sets with gaps, of several sources, with tags, filled out of order.
+/// Gaps, filled out of order.
 pub(crate) fn is_a_set(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let gtids = [format!("{SOURCE}:5"), format!("{SOURCE}:4"), format!("{SOURCE}:12")];
+    keeps(bench, &format!("{SOURCE}:1-3:7:9"), &gtids, &format!("{SOURCE}:1-5:7:9:12"))
+}
+
+/// Numbers of several sources, the largest among them.
+pub(crate) fn keeps_sources(bench: &mut Bench<'_>) -> Result<(), Broken> {
     const B: &str = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
     const C: &str = "cccccccc-cccc-cccc-cccc-cccccccccccc";
-    bench.start_at(Position::new(set(&format!("{SOURCE}:1-3:7:blue:1-2:9,{B}:1-5"))?, "`shop`.*"));
+    let gtids = [format!("{B}:6"), format!("{SOURCE}:4"), format!("{C}:9223372036854775806")];
+    let want = format!("{SOURCE}:1-4,{B}:1-6,{C}:1-9223372036854775806");
+    keeps(bench, &format!("{SOURCE}:1-3,{B}:1-5,{C}:1-9223372036854775805"), &gtids, &want)
+}
+
+/// Tagged ones beside untagged ones of the same source.
+pub(crate) fn keeps_tags(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let gtids = [format!("{SOURCE}:blue:3"), format!("{SOURCE}:4"), format!("{SOURCE}:red:1")];
+    keeps(bench, &format!("{SOURCE}:1-3:blue:1-2"), &gtids, &format!("{SOURCE}:1-4:blue:1-3:red:1"))
+}
+
+/// From `start` and these transactions comes `want`.
+fn keeps(bench: &mut Bench<'_>, start: &str, gtids: &[String], want: &str) -> Result<(), Broken> {
+    bench.start_at(Position::new(set(start)?, "`shop`.*"));
     bench.start_process()?;
-    let gtids = [
-        format!("{SOURCE}:5"),
-        format!("{SOURCE}:4"),
-        format!("{SOURCE}:blue:4"),
-        format!("{C}:9223372036854775806"),
-    ];
     bench.send(gtids.iter().zip(1..).map(|(gtid, key)| Tx::of(gtid, &[insert("orders", key)])).collect())?;
     bench.drain()?;
-    let want = set(&format!("{SOURCE}:1-5:7:blue:1-2:4:9,{B}:1-5,{C}:9223372036854775806"))?;
+    let want = set(want)?;
     if bench.delivery().durable().map(Position::gtid_set) != Some(&want) {
         return Err(kit("the set it folded is another one"));
     }
     bench.open()?;
     let have = bench.position()?.map(|position| position.gtid_set().clone()).unwrap_or_default();
     if have == want { Ok(()) } else { Err(format!("the set is {have} instead of {want}")) }
+}
+
+/// Nothing but filtered transactions for a while, each of which moves the position durably.
+pub(crate) fn idle(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    bench.start_process()?;
+    for gno in 1..=5 {
+        bench.send(vec![Tx::filtered(gno)])?;
+        bench.drain()?;
+        let want = bench.delivery().durable().cloned();
+        if bench.position()? != want {
+            return Err(format!("Progress {gno} of an idle stream was acknowledged and is not stored"));
+        }
+    }
+    bench.holds(&[])
 }
 
 /// Transactions of other tables alone, then one more of ours.

@@ -3,7 +3,7 @@
 use capstan_core::deliver::FailureClass;
 
 use crate::{
-    bench::{Bench, Broken, Out, kit, told},
+    bench::{Bench, Broken, Died, Out, kit, told},
     source::{Comes, Step, Tx, insert, update},
     subject::Ended,
 };
@@ -57,15 +57,8 @@ fn takes_back(bench: &mut Bench<'_>, mut out: Out) -> Result<(), Broken> {
 
 /// The process dies while it waits for the rest.
 pub(crate) fn killed(bench: &mut Bench<'_>) -> Result<(), Broken> {
-    started(bench)?;
-    let mut out = bench.stream(Tx::new(2, &STREAMED), Comes::Stopped)?;
-    match bench.apply(&mut out)? {
-        Ended::Killed => {}
-        Ended::Panicked(why) => return Err(why),
-        Ended::Answered(Ok(_)) => return Err("a transaction without an end was acknowledged".into()),
-        Ended::Answered(Err(error)) => {
-            return Err(kit(&format!("the sink did not read on: {}", told(error))));
-        }
+    if bench.dies("inside", 0, None)? == Died::Finished {
+        return Err(kit("it did not die"));
     }
     bench.holds(&[FIRST])?;
     bench.start_process()?;
@@ -73,4 +66,33 @@ pub(crate) fn killed(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.drain()?;
     let [a, b, c] = STREAMED;
     bench.holds(&[FIRST, a, b, c])
+}
+
+/// Its process.
+pub(crate) fn dies_inside(bench: &mut Bench<'_>, _: u64) -> Result<(), Broken> {
+    started(bench)?;
+    let out = bench.stream(Tx::new(2, &STREAMED), Comes::Stopped)?;
+    waits_for_more(bench, out)
+}
+
+/// Hands over what there is of a transaction; the sink must wait for the rest.
+pub(crate) fn waits_for_more(bench: &mut Bench<'_>, mut out: Out) -> Result<(), Broken> {
+    match bench.apply(&mut out)? {
+        Ended::Killed => Ok(()),
+        Ended::Panicked(why) => Err(why),
+        Ended::Answered(Ok(_)) => Err("a transaction without an end was acknowledged".into()),
+        Ended::Answered(Err(error)) => Err(kit(&format!("the sink did not read on: {}", told(error)))),
+    }
+}
+
+/// It comes to its end while it is read.
+pub(crate) fn streamed(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    started(bench)?;
+    let mut out = bench.stream(Tx::new(2, &STREAMED), Comes::Streamed)?;
+    let answer = bench.answer(&mut out)?;
+    bench.settle(out, answer)?;
+    bench.send(vec![Tx::new(3, &[insert("orders", 3)])])?;
+    bench.drain()?;
+    let [a, b, c] = STREAMED;
+    bench.holds(&[FIRST, a, b, c, insert("orders", 3)])
 }

@@ -1,110 +1,111 @@
-//! Sinks that are wrong in exactly one way each, and one that is right and async.
+//! Sinks that are wrong in exactly one way each, and right ones.
+
+mod fault;
+mod later;
 
 use std::{
-    future::Future,
-    pin::Pin,
-    task::{Context, Poll},
-    thread,
+    collections::HashMap,
+    sync::{Arc, Mutex},
 };
 
 use capstan_conformance::{
-    Async, Blocking, Stored, Target, Trouble,
-    reference::{Disk, Kept, keep},
+    Blocking, Faults, Keeps, Stored, Target, Trouble,
+    reference::{Disk, Kept, begun, emptied, keep},
 };
 use capstan_core::{
     deliver::{
-        Ack, Batch, BlockingBatch, BlockingSink, BlockingTransaction, BlockingUnit, FailureClass, Incomplete,
-        Item, Mismatch, Position, Sink, SinkError, Unit,
+        Ack, BlockingBatch, BlockingSink, BlockingTransaction, BlockingUnit, Change, FailureClass,
+        Incomplete, Item, Mismatch, Position, SinkError, SnapshotRows,
     },
     gtid::{Gtid, GtidSet},
+    sql::SchemaEffect,
+    text::{TextOptions, write_image},
 };
 
-/// What is wrong with a sink.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Nothing.
-    None,
-    /// Nothing, but it loses the answer of every other commit.
-    LosesAnswers,
-    /// Writes the changes of a transaction newest first.
-    ReversesChanges,
-    /// Writes the transactions of a batch newest first.
-    ReversesTransactions,
-    /// Takes the first thousand changes of a transaction and skips the rest.
-    SkipsTheRest,
-    /// Commits what it has when the source rolls a transaction back.
-    KeepsRolledBack,
-    /// Stores a position of its own making when the source rolls a transaction back.
-    PassesRolledBack,
-    /// Reports an aborted transaction as a permanent failure.
-    FailsOnAbort,
-    /// Keeps what it has read of a transaction whose link dropped for when it goes on.
-    KeepsForLater,
-    /// Writes row by row, and tidies up where it is told that the transaction is aborted.
-    WritesThrough,
-    /// Stores text as ASCII.
-    AsciiPosition,
-    /// Holds the position in memory and writes the first one only.
-    PositionInMemory,
-    /// Stores the largest number per source.
-    Ordinal,
-    /// Stores GTIDs without their tags.
-    DropsTags,
-    /// Writes nothing for a batch without changes.
-    DropsProgress,
-    /// Writes an owner's claim with its first data.
-    LazyClaim,
-    /// Looks at the set and not at whose it is.
-    IgnoresOwner,
-    /// Looks at the epoch and not at the owner's mark.
-    IgnoresMark,
-    /// Says stale where it is fenced.
-    FencedIsStale,
-    /// Refuses the batch it has just written, and no other one.
-    OverwritesStale,
-    /// Writes whatever adds to what is stored or equals it.
-    AcceptsSupersets,
-    /// Reads BIGINT UNSIGNED as signed.
-    Signed,
-    /// Reads NULL as the empty string.
-    NullIsEmpty,
-}
+pub use fault::Fault;
+pub use later::LaterTarget;
 
 /// The reference sink with a fault.
 #[derive(Debug)]
 pub struct Faulty {
     disk: Disk,
     fault: Fault,
+    faults: Faults,
+    beside: Arc<Mutex<Beside>>,
     commits: u32,
+    /// Batches without changes in a row.
+    empty: u32,
     /// Rows of an aborted transaction.
     later: Vec<Kept>,
     /// A position that should have been written.
     pending: Option<Position>,
+    /// A write that should have been done.
+    behind: Option<(Vec<Kept>, String)>,
+    /// The position as last seen.
+    seen: Option<Option<Position>>,
+    /// The columns of each table when it was first seen.
+    columns: HashMap<String, Vec<String>>,
+    /// Chunks that wait for the last.
+    copied: Vec<Kept>,
+    batch: Seen,
+}
+
+/// What a batch holds besides rows.
+#[derive(Debug, Default)]
+struct Seen {
+    schema_change: bool,
+    creation: bool,
+    empty_chunk: bool,
+    refused: bool,
+}
+
+/// What is kept beside the storage.
+#[derive(Debug, Default)]
+struct Beside {
+    position: Option<String>,
+    /// Rows before the last transaction and rows of the last batch, if that had several.
+    journal: Option<(usize, Vec<Kept>)>,
 }
 
 impl BlockingSink for Faulty {
     fn position(&mut self) -> Result<Option<Position>, SinkError> {
-        match &self.pending {
-            Some(position) => Ok(Some(position.clone())),
-            None => self.disk.position(),
-        }
+        self.catch_up();
+        self.beside.lock().unwrap().journal = None;
+        let position = match (&self.pending, self.fault) {
+            (Some(position), _) => Some(position.clone()),
+            (None, Fault::UnreadableIsNothing) => self.disk.position().unwrap_or_default(),
+            (None, Fault::PositionElsewhere) => {
+                let elsewhere = self.beside.lock().unwrap().position.clone();
+                elsewhere.as_deref().map(Position::decode).transpose()?
+            }
+            (None, _) => self.disk.position()?,
+        };
+        self.seen = Some(position.clone());
+        Ok(position)
     }
 
     fn apply(&mut self, mut batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
-        let stored = self.position()?;
+        let seen = self.seen.clone();
+        let mut stored = self.position()?;
+        if self.fault == Fault::TrustsItsMemory {
+            stored = seen.unwrap_or(stored);
+        }
         let expected = batch.expected().position().cloned();
         let mismatch = batch.expected().check(stored.as_ref()).err();
-        let held = self.disk.stored().applied.len();
+        self.batch = Seen { refused: mismatch.is_some(), ..Seen::default() };
+        let held = self.disk.kept().len();
         let mut groups = vec![std::mem::take(&mut self.later)];
-        let read = self.read(&mut batch, &mut groups);
-        if let Err(why) = read {
+        if let Err(why) = self.read(&mut batch, &mut groups) {
             return Err(self.aborted(why, groups, held, stored));
         }
         let ack = batch.finish()?;
         if let Some(mismatch) = mismatch {
-            self.refuses(mismatch, expected.as_ref(), stored.as_ref(), ack.position())?;
+            let empty = groups.iter().all(Vec::is_empty);
+            self.refuses(mismatch, empty, expected.as_ref(), stored.as_ref(), ack.position())?;
         }
+        self.faults.pass("before_write");
         self.write(groups, stored.as_ref(), ack.position(), held);
+        self.faults.pass("after_write");
         self.commits += 1;
         if self.fault == Fault::LosesAnswers && self.commits.is_multiple_of(2) {
             return Err(SinkError::new(FailureClass::Unknown, "commit", None));
@@ -113,41 +114,160 @@ impl BlockingSink for Faulty {
     }
 }
 
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        self.catch_up();
+    }
+}
+
 impl Faulty {
+    fn catch_up(&mut self) {
+        if let Some((rows, position)) = self.behind.take() {
+            self.disk.write_text(rows, position);
+        }
+    }
+
     fn read(&mut self, batch: &mut BlockingBatch<'_>, groups: &mut Vec<Vec<Kept>>) -> Result<(), Incomplete> {
         while let Some(unit) = batch.next()? {
-            if let BlockingUnit::Transaction(transaction) = unit {
-                groups.push(Vec::new());
-                self.transaction(transaction, groups.last_mut().unwrap())?;
+            match unit {
+                BlockingUnit::Transaction(transaction) => {
+                    let mut rows = Vec::new();
+                    let read = self.transaction(transaction, &groups.concat(), &mut rows);
+                    if read.is_ok() && self.fault == Fault::WritesEachTransaction && !self.batch.refused {
+                        self.disk.write_rows(std::mem::take(&mut rows));
+                    }
+                    groups.push(rows);
+                    read?;
+                }
+                BlockingUnit::SchemaChange(change) => {
+                    self.batch.schema_change = true;
+                    self.batch.creation = matches!(change.effect, SchemaEffect::CreateTable { .. });
+                    if self.fault != Fault::ForgetsTruncate {
+                        groups.push(emptied(change).into_iter().collect());
+                    }
+                }
+                BlockingUnit::SnapshotRows(chunk) => {
+                    let rows = self.chunk(chunk)?;
+                    groups.push(rows);
+                }
+                BlockingUnit::Progress(_) => {}
             }
         }
         Ok(())
     }
 
+    fn chunk(&mut self, mut chunk: SnapshotRows<'_>) -> Result<Vec<Kept>, Incomplete> {
+        let Some(head) = chunk.chunk() else { return Ok(Vec::new()) };
+        let (number, last) = (head.number, head.last);
+        let mut rows: Vec<Kept> =
+            begun(head).filter(|_| self.fault != Fault::KeepsBeforeCopy).into_iter().collect();
+        self.batch.empty_chunk = head.rows.is_none();
+        self.batch.schema_change = true;
+        if self.fault == Fault::FirstChunkOnly && number > 0 {
+            chunk.skip();
+            return Ok(rows);
+        }
+        while let Some(change) = chunk.next()? {
+            rows.push(keep(&change).unwrap());
+        }
+        if self.fault == Fault::ChunksAtTheEnd {
+            self.copied.extend(rows);
+            return Ok(if last { std::mem::take(&mut self.copied) } else { Vec::new() });
+        }
+        Ok(rows)
+    }
+
     fn transaction(
         &mut self,
         mut transaction: BlockingTransaction<'_>,
+        earlier: &[Kept],
         rows: &mut Vec<Kept>,
     ) -> Result<(), Incomplete> {
-        let through = self.fault == Fault::WritesThrough && transaction.is_streamed();
+        let streamed = transaction.is_streamed();
+        if streamed && self.fault == Fault::SkipsStreamed {
+            return transaction.skip();
+        }
         while let Some(item) = transaction.next()? {
             let Item::Change(change) = item else { continue };
-            let mut kept = keep(&change).unwrap();
+            let mut kept = self.bent(&change, keep(&change).unwrap());
             match self.fault {
-                Fault::Signed => kept.image = kept.image.replace(&u64::MAX.to_string(), "-1"),
-                Fault::NullIsEmpty => kept.image = kept.image.replace("null", "\"\""),
+                Fault::StopsAtAbsent
+                    if kept.applied.op != "insert" && !self.holds(earlier, rows, &kept, true) =>
+                {
+                    return transaction.skip();
+                }
+                Fault::DropsDuplicates
+                    if kept.applied.op == "insert" && self.holds(earlier, rows, &kept, false) =>
+                {
+                    continue;
+                }
+                Fault::KeysByBefore if kept.applied.op == "update" => kept.applied.key = kept.was.clone(),
                 _ => {}
             }
-            if through {
-                self.disk.write_rows(vec![kept]);
-            } else {
-                rows.push(kept);
+            rows.push(kept);
+            let part = match self.fault {
+                Fault::WritesThrough => 1,
+                Fault::WritesParts => 50,
+                _ => usize::MAX,
+            };
+            if streamed && rows.len() >= part {
+                self.disk.write_rows(std::mem::take(rows));
             }
             if self.fault == Fault::SkipsTheRest && rows.len() == 1000 {
                 return transaction.skip();
             }
         }
         Ok(())
+    }
+
+    /// Whether the row is there.
+    fn holds(&self, earlier: &[Kept], rows: &[Kept], kept: &Kept, before: bool) -> bool {
+        let key = if before { &kept.was } else { &kept.applied.key };
+        let ours = |other: &&Kept| other.applied.table == kept.applied.table;
+        let mut there = 0;
+        for other in self.disk.kept().iter().chain(earlier).chain(rows).filter(ours) {
+            match other.applied.op.as_str() {
+                "truncate" => there = 0,
+                op => {
+                    there -= i32::from(op != "insert" && other.was == *key);
+                    there += i32::from(op != "delete" && other.applied.key == *key);
+                }
+            }
+        }
+        there > 0
+    }
+
+    fn bent(&mut self, change: &Change<'_>, mut kept: Kept) -> Kept {
+        let image = &mut kept.image;
+        match self.fault {
+            Fault::Signed => *image = image.replace(&u64::MAX.to_string(), "-1"),
+            Fault::NullIsEmpty => *image = image.replace("null", "\"\""),
+            Fault::LosesBytes => *image = image.replace(r#"{"base64":"Yf/+Yg=="}"#, r#""a??b""#),
+            Fault::FloatsDecimals => {
+                *image =
+                    image.replace("\"-1234567890123456789012345678.0123456789\"", "-1.2345678901234568e27");
+            }
+            Fault::ZeroDateIsNull => *image = image.replace("\"0000-00-00\"", "null"),
+            Fault::FloatsDocuments => {
+                *image = image.replace("9223372036854775807", "9.223372036854775807e18")
+            }
+            Fault::StoresBefore if change.after.is_some() => {
+                if let Some(before) = change.before {
+                    image.clear();
+                    write_image(image, before.values(), TextOptions::default()).unwrap();
+                }
+            }
+            Fault::CachesColumns if change.after.is_some() => {
+                let names = change.table.columns().iter().map(|column| column.name.to_string()).collect();
+                let known = self.columns.entry(kept.applied.table.clone()).or_insert(names);
+                let mut json: serde_json::Map<String, serde_json::Value> =
+                    serde_json::from_str(image).unwrap();
+                json.retain(|name, _| known.contains(name));
+                *image = serde_json::Value::Object(json).to_string();
+            }
+            _ => {}
+        }
+        kept
     }
 
     fn aborted(
@@ -168,8 +288,10 @@ impl Faulty {
             (Fault::FailsOnAbort, Incomplete::Aborted { comes_again: false }) => {
                 return Incomplete::Unread.into();
             }
-            (Fault::KeepsForLater, Incomplete::Aborted { comes_again: true }) => self.later = groups.concat(),
-            (Fault::WritesThrough, _) => self.disk.truncate(held),
+            (Fault::KeepsForLater, Incomplete::Aborted { comes_again: true }) if groups.len() == 2 => {
+                self.later = groups.concat();
+            }
+            (Fault::WritesThrough | Fault::WritesParts, _) => self.disk.truncate(held),
             _ => {}
         }
         why.into()
@@ -179,6 +301,7 @@ impl Faulty {
     fn refuses(
         &self,
         mismatch: Mismatch,
+        empty: bool,
         expected: Option<&Position>,
         stored: Option<&Position>,
         new: &Position,
@@ -186,12 +309,19 @@ impl Faulty {
         let set = |position: Option<&Position>| position.map(|p| p.gtid_set().clone()).unwrap_or_default();
         let epoch = |position: Option<&Position>| position.map(Position::epoch);
         let same_set = set(expected) == set(stored);
+        let both = expected.is_some() && stored.is_some();
+        let stored_already = new.gtid_set().is_subset(&set(stored));
         let written = match (self.fault, mismatch) {
-            (Fault::IgnoresOwner, Mismatch::Fenced) => same_set,
-            (Fault::IgnoresMark, Mismatch::Fenced) => same_set && epoch(expected) == epoch(stored),
-            (Fault::OverwritesStale, Mismatch::Stale) => set(stored) != *new.gtid_set(),
+            (Fault::ClaimsAlways, Mismatch::Fenced) => empty && both,
+            (Fault::NothingMeansAnything, Mismatch::Fenced) => expected.is_none(),
+            (Fault::EmptyTakesAll, Mismatch::Fenced) => stored.is_none(),
+            (Fault::IgnoresOwner, Mismatch::Fenced) => same_set && !empty && both,
+            (Fault::IgnoresMark, Mismatch::Fenced) => same_set && both && epoch(expected) == epoch(stored),
+            (Fault::FencedIsStale, Mismatch::Fenced) if both && !empty => return Err(SinkError::stale()),
+            (Fault::ComparesSets, Mismatch::Stale) => same_set,
+            (Fault::OverwritesStale, Mismatch::Stale) => !stored_already,
+            (Fault::OverwritesOlder, Mismatch::Stale) => stored_already && set(stored) != *new.gtid_set(),
             (Fault::AcceptsSupersets, Mismatch::Stale) => set(stored).is_subset(new.gtid_set()),
-            (Fault::FencedIsStale, Mismatch::Fenced) => return Err(SinkError::stale()),
             _ => false,
         };
         if written { Ok(()) } else { Err(mismatch.into()) }
@@ -201,13 +331,22 @@ impl Faulty {
         match self.fault {
             Fault::ReversesChanges => groups.iter_mut().for_each(|group| group.reverse()),
             Fault::ReversesTransactions => groups.reverse(),
+            Fault::HoldsSix => groups.truncate(7),
             _ => {}
         }
+        let transactions = groups.iter().filter(|group| !group.is_empty()).count();
+        let last = groups.last().map_or(0, Vec::len);
         let rows = groups.concat();
         let claim = stored.is_none_or(|stored| !stored.same_owner(new));
-        let empty = rows.is_empty() && self.disk.stored().applied.len() == held;
+        let empty = rows.is_empty() && self.disk.kept().len() == held && !self.batch.schema_change;
+        self.empty = if empty && !claim { self.empty + 1 } else { 0 };
+        self.seen = Some(Some(new.clone()));
+        let text = self.written(new);
         match self.fault {
             Fault::DropsProgress if empty && !claim => return,
+            Fault::ThrottlesProgress if self.empty > 1 => return,
+            Fault::ForgetsCreation if self.batch.creation => return,
+            Fault::IgnoresEmptyChunks if self.batch.empty_chunk => return,
             Fault::LazyClaim if empty && claim => {
                 self.pending = Some(new.clone());
                 return;
@@ -217,9 +356,22 @@ impl Faulty {
                 self.disk.write_rows(rows);
                 return;
             }
+            Fault::WritesBehind if rows.len() == 2 => {
+                self.behind = Some((rows, text));
+                return;
+            }
+            Fault::TwoWrites => {
+                self.disk.write_rows(rows);
+                self.faults.pass("between");
+                self.disk.write_text(Vec::new(), text);
+                return;
+            }
             _ => self.pending = None,
         }
-        self.disk.write_text(rows, self.written(new));
+        let mut beside = self.beside.lock().unwrap();
+        beside.position = Some(text.clone());
+        beside.journal = (transactions > 1).then(|| (held + rows.len() - last, rows.clone()));
+        self.disk.write_text(rows, text);
     }
 
     fn written(&self, position: &Position) -> String {
@@ -228,7 +380,8 @@ impl Faulty {
         match self.fault {
             Fault::AsciiPosition => text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
             Fault::Ordinal => text.replace(&set, &ordinal(position.gtid_set())),
-            Fault::DropsTags => text.replace(&set, &set.replace(":blue", "")),
+            Fault::OneSource => text.replace(&set, set.split(',').next().unwrap()),
+            Fault::DropsTags => text.replace(&set, &without_tags(&set)),
             _ => text,
         }
     }
@@ -245,92 +398,106 @@ fn ordinal(set: &GtidSet) -> String {
     whole.to_string()
 }
 
+/// Each source's numbers, whatever their tag.
+fn without_tags(set: &str) -> String {
+    let plain = set.replace(":blue", "").replace(":red", "");
+    plain.parse::<GtidSet>().map_or(plain, |set| set.to_string())
+}
+
 /// A target of [`Faulty`].
 #[derive(Debug)]
-pub struct FaultyTarget(pub Disk, pub Fault);
+pub struct FaultyTarget {
+    disk: Disk,
+    fault: Fault,
+    keeps: Keeps,
+    faults: Faults,
+    beside: Arc<Mutex<Beside>>,
+}
+
+impl FaultyTarget {
+    pub fn new(fault: Fault) -> Self {
+        let rows = matches!(fault, Fault::ForgetsTruncate | Fault::KeepsBeforeCopy);
+        let keeps = if rows { Keeps::Rows } else { Keeps::Changes };
+        Self { disk: Disk::default(), fault, keeps, faults: Faults::default(), beside: Arc::default() }
+    }
+
+    pub fn of_rows(fault: Fault) -> Self {
+        Self { keeps: Keeps::Rows, ..Self::new(fault) }
+    }
+}
 
 impl Target for FaultyTarget {
     type Sink = Blocking<Faulty>;
 
     fn open(&mut self) -> Result<Self::Sink, Trouble> {
+        let journal = self.beside.lock().unwrap().journal.take();
+        match (self.fault, journal) {
+            (Fault::ReplaysItsJournal, Some((_, rows))) => self.disk.write_rows(rows),
+            (Fault::ForgetsTheLast, Some((keep, _))) => self.disk.truncate(keep),
+            _ => {}
+        }
         Ok(Blocking(Faulty {
-            disk: self.0.clone(),
-            fault: self.1,
+            disk: self.disk.clone(),
+            fault: self.fault,
+            faults: self.faults.clone(),
+            beside: self.beside.clone(),
             commits: 0,
+            empty: 0,
             later: Vec::new(),
             pending: None,
+            behind: None,
+            seen: None,
+            columns: HashMap::new(),
+            copied: Vec::new(),
+            batch: Seen::default(),
         }))
     }
 
     fn probe(&mut self) -> Result<Stored, Trouble> {
-        Ok(self.0.stored())
+        Ok(match self.keeps {
+            Keeps::Changes => self.disk.stored(),
+            Keeps::Rows => self.disk.stored_rows(),
+        })
     }
 
     fn row(&mut self, table: &str, key: &str) -> Result<Option<String>, Trouble> {
-        Ok(self.0.row(table, key))
-    }
-}
-
-/// The reference sink once more, async, with another thread to wait for.
-#[derive(Debug)]
-pub struct Later(Disk);
-
-impl Sink for Later {
-    async fn position(&mut self) -> Result<Option<Position>, SinkError> {
-        Elsewhere(false).await;
-        self.0.position()
+        Ok(self.disk.row(table, key))
     }
 
-    async fn apply(&mut self, mut batch: Batch<'_>) -> Result<Ack, SinkError> {
-        Elsewhere(false).await;
-        batch.expected().check(self.0.position()?.as_ref())?;
-        let mut rows = Vec::new();
-        while let Some(unit) = batch.next().await? {
-            let Unit::Transaction(mut transaction) = unit else { continue };
-            while let Some(item) = transaction.next().await? {
-                if let Item::Change(change) = item {
-                    rows.push(keep(&change)?);
-                }
-            }
+    fn keeps(&self) -> Keeps {
+        self.keeps
+    }
+
+    fn plant(&mut self, position: &str) -> Result<(), Trouble> {
+        self.disk.plant(position);
+        self.beside.lock().unwrap().position = Some(position.to_owned());
+        Ok(())
+    }
+
+    fn backup(&mut self) -> Result<(), Trouble> {
+        self.disk.backup();
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Result<(), Trouble> {
+        self.disk.restore();
+        Ok(())
+    }
+
+    fn fault_points(&self) -> &[&str] {
+        if self.fault == Fault::TwoWrites {
+            &["before_write", "between", "after_write"]
+        } else {
+            &["before_write", "after_write"]
         }
-        let ack = batch.finish()?;
-        self.0.write(rows, ack.position());
-        Ok(ack)
-    }
-}
-
-/// Done when another thread has said so.
-struct Elsewhere(bool);
-
-impl Future for Elsewhere {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) {
-            return Poll::Ready(());
-        }
-        let waker = cx.waker().clone();
-        thread::spawn(move || waker.wake());
-        Poll::Pending
-    }
-}
-
-/// A target of [`Later`].
-#[derive(Debug)]
-pub struct LaterTarget(pub Disk);
-
-impl Target for LaterTarget {
-    type Sink = Async<Later>;
-
-    fn open(&mut self) -> Result<Self::Sink, Trouble> {
-        Ok(Async(Later(self.0.clone())))
     }
 
-    fn probe(&mut self) -> Result<Stored, Trouble> {
-        Ok(self.0.stored())
+    fn arm(&mut self, point: &str, count: u64) -> Result<(), Trouble> {
+        self.faults.arm(point, count);
+        Ok(())
     }
 
-    fn row(&mut self, table: &str, key: &str) -> Result<Option<String>, Trouble> {
-        Ok(self.0.row(table, key))
+    fn name(&self) -> String {
+        format!("{:?}", self.fault)
     }
 }

@@ -1,0 +1,17 @@
+//! A sink over a plain file, which honestly says: at least once.
+//!
+//! `cargo run -p capstan-conformance --example lines` prints its report.
+
+#![allow(clippy::indexing_slicing, missing_debug_implementations, reason = "an example")]
+
+mod sink;
+
+use capstan_conformance::{Check, Child, Trouble};
+
+use crate::sink::LinesTarget;
+
+fn main() -> Result<(), Trouble> {
+    let check = Check::new().child(Child::program::<String>([])?);
+    println!("{}", check.run(LinesTarget::fresh));
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! Child processes: what dies in them, dies by SIGKILL.
+
+use std::{
+    env, fmt,
+    io::{self, BufRead as _, BufReader, Write as _},
+    path::PathBuf,
+    process::{self, Command, ExitStatus, Stdio},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use capstan_core::deliver::Position;
+use serde_json::{Value, json};
+
+use crate::{
+    bench::{Bench, Broken, Died, kit},
+    crash::Strength,
+    rules,
+    target::{Target, Trouble},
+};
+
+/// Tells a child what it is.
+const CALL: &str = "CAPSTAN_CONFORMANCE_CHILD";
+/// Before each word of a child: others write to the same stream.
+const WORD: &str = "capstan-conformance: ";
+/// A child that says nothing for so long hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a child process is begun: by running this program once more, in such a way that it comes to the
+/// same check.
+#[derive(Clone, Debug)]
+pub struct Child {
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl Child {
+    /// The `#[test]` function of this name, as `--list` shows it, calls the check.
+    ///
+    /// # Errors
+    /// The system does not say which program this is.
+    pub fn test(name: &str) -> io::Result<Self> {
+        Self::program([name, "--exact", "--nocapture", "--test-threads=1"])
+    }
+
+    /// This program comes to the check with these arguments.
+    ///
+    /// # Errors
+    /// As [`Child::test`].
+    pub fn program<A: Into<String>>(arguments: impl IntoIterator<Item = A>) -> io::Result<Self> {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        Ok(Self { program: env::current_exe()?, arguments })
+    }
+}
+
+/// Whether this process is a child of the kit's.
+#[must_use]
+pub fn in_child() -> bool {
+    IN_CHILD.load(Ordering::Acquire)
+}
+
+/// Whether this process will be one, once it comes to its check.
+pub(crate) fn is_called() -> bool {
+    env::var_os(CALL).is_some()
+}
+
+static IN_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Stands at the place where it is to die until it is killed.
+pub(crate) fn brink() -> ! {
+    say("brink", "");
+    loop {
+        thread::park();
+    }
+}
+
+/// A word to the parent, on a line of its own.
+pub(crate) fn say(word: &str, text: &str) {
+    let text = text.replace('\n', " ");
+    let mut out = io::stdout().lock();
+    // A parent that is gone hears nothing.
+    let _ = writeln!(out, "\n{WORD}{word} {text}").and_then(|()| out.flush());
+}
+
+/// What a child is told.
+pub(crate) struct Call<'a> {
+    pub(crate) sink: &'a str,
+    pub(crate) address: &'a str,
+    pub(crate) script: &'a str,
+    pub(crate) step: u64,
+    pub(crate) fault: Option<(&'a str, u64)>,
+    pub(crate) count: u64,
+    pub(crate) seed: u64,
+    pub(crate) checkpoint: Option<String>,
+}
+
+/// What became of a child.
+pub(crate) struct Ended {
+    pub(crate) died: Died,
+    pub(crate) checkpoint: Option<String>,
+    pub(crate) strengths: Vec<Strength>,
+}
+
+impl Call<'_> {
+    /// Runs a child until it dies.
+    pub(crate) fn run(&self, child: &Child) -> Result<Ended, Broken> {
+        let call = json!({
+            "sink": self.sink, "address": self.address, "script": self.script, "step": self.step,
+            "fault": self.fault, "count": self.count, "seed": self.seed, "checkpoint": self.checkpoint,
+        });
+        let mut command = Command::new(&child.program);
+        command.args(&child.arguments).env(CALL, call.to_string());
+        if let Some((point, count)) = self.fault {
+            // As the fault points of the shipped sinks read it.
+            command.env("CAPSTAN_FAULT", format!("{point}:{count}"));
+        }
+        let failed = |why: io::Error| kit(&format!("no child process: {why}"));
+        let mut process = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let Some(stdout) = process.stdout.take() else { return Err(kit("a child without output")) };
+        let (sender, words) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Some(word) = line.strip_prefix(WORD)
+                    && sender.send(word.to_owned()).is_err()
+                {
+                    break;
+                }
+            }
+        });
+        let mut checkpoint = None;
+        let ended = loop {
+            let word = match words.recv_timeout(PATIENCE) {
+                Ok(word) => word,
+                Err(mpsc::RecvTimeoutError::Timeout) => break Err(kit("a child process hangs")),
+                Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(None),
+            };
+            match word.split_once(' ').unwrap_or((&word, "")) {
+                ("checkpoint", text) => checkpoint = Some(text.to_owned()),
+                ("brink", _) => break Ok(Some(Died::Killed)),
+                ("finished", _) => break Ok(Some(Died::Finished)),
+                ("broken", why) => break Err(why.to_owned()),
+                (other, _) => break Err(kit(&format!("a child says {other}"))),
+            }
+        };
+        let at_the_brink = matches!(ended, Ok(Some(Died::Killed)));
+        if at_the_brink || ended.is_err() {
+            process.kill().map_err(failed)?;
+        }
+        let status = process.wait().map_err(failed)?;
+        let mut strengths = Vec::new();
+        if self.fault.is_some() {
+            strengths.push(Strength::FaultPoint);
+        }
+        let died = match ended? {
+            Some(Died::Finished) => {
+                return Ok(Ended { died: Died::Finished, checkpoint, strengths: Vec::new() });
+            }
+            Some(Died::Killed) | None if killed(status) => Died::Killed,
+            Some(Died::Killed) | None => return Err(kit(&format!("a child ended with {status}"))),
+        };
+        strengths.push(Strength::KilledProcess);
+        Ok(Ended { died, checkpoint, strengths })
+    }
+}
+
+#[cfg(unix)]
+fn killed(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
+    status.signal() == Some(9)
+}
+
+#[cfg(not(unix))]
+fn killed(status: ExitStatus) -> bool {
+    !status.success()
+}
+
+/// Where this process is a child: does what it was told, and does not return.
+pub(crate) fn serve<T: Target>() {
+    let Ok(call) = env::var(CALL) else { return };
+    IN_CHILD.store(true, Ordering::Release);
+    match serve_call::<T>(&call) {
+        Ok(()) => say("finished", ""),
+        Err(why) => say("broken", &why),
+    }
+    // The test around the check has nothing more to do.
+    process::exit(0)
+}
+
+fn serve_call<T: Target>(call: &str) -> Result<(), Broken> {
+    let call: Value = serde_json::from_str(call).map_err(|_| kit("the call is no JSON"))?;
+    let text = |name: &str| call.get(name).and_then(Value::as_str).ok_or_else(|| kit("a call is incomplete"));
+    let number =
+        |name: &str| call.get(name).and_then(Value::as_u64).ok_or_else(|| kit("a call is incomplete"));
+    if text("sink")? != std::any::type_name::<T>() {
+        return Err(kit("the child came to another check: one check to a test, please"));
+    }
+    let shown = |why: Trouble| why.to_string();
+    let mut target = T::attach(text("address")?).map_err(shown)?;
+    if let Some([point, count]) = call.get("fault").and_then(Value::as_array).map(Vec::as_slice)
+        && let (Some(point), Some(count)) = (point.as_str(), count.as_u64())
+    {
+        target.arm(point, count).map_err(shown)?;
+    }
+    let level = target.level();
+    let mut bench = Bench::new(&mut target, level, number("seed")?);
+    let checkpoint = call.get("checkpoint").and_then(Value::as_str).map(Position::decode).transpose();
+    bench.goes_on_from(number("count")?, checkpoint.map_err(|_| kit("the checkpoint is none"))?);
+    let script = rules::script(text("script")?).ok_or_else(|| kit("no such script"))?;
+    script(&mut bench, number("step")?)?;
+    if bench.is_at_the_brink() {
+        brink()
+    }
+    Ok(())
+}
+
+impl fmt::Debug for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Call({} {})", self.script, self.step)
+    }
+}

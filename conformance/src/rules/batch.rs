@@ -1,0 +1,157 @@
+//! Batches: of many transactions, given up, acknowledged.
+
+use capstan_core::deliver::{Event, FailureClass, Holds, Seq};
+
+use crate::{
+    bench::{Bench, Broken, kit, same, told},
+    rule::Level,
+    source::{Comes, Step, Tx, delete, insert, update},
+};
+
+/// Of three transactions in one batch the last one has no end.
+pub(crate) fn atomic(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    bench.batches_of(3);
+    bench.start_process()?;
+    let steps = [insert("orders", 1), update("orders", 1), insert("orders", 2)];
+    let transactions = || steps.iter().zip(1..).map(|(step, gno)| Tx::new(gno, &[*step])).collect();
+    let mut events = bench.events(transactions(), Comes::Whole)?;
+    let Some(Event::TxCommit(commit)) = events.pop() else { return Err(kit("no end")) };
+    events.push(Event::TxAbort { seq: commit.seq, comes_again: true });
+    for event in events {
+        let _ = bench.delivery().push(event);
+    }
+    let mut out = bench.take()?.ok_or_else(|| kit("no batch"))?;
+    match bench.answer(&mut out)? {
+        Ok(_) => return Err("a batch without an end was acknowledged".into()),
+        Err(error) if error.class() == FailureClass::Aborted => bench.failed(out),
+        Err(error) => return Err(format!("an abort is no failure, yet the sink reports {}", told(error))),
+    }
+    bench.holds(&[]).map_err(|why| format!("of a batch that had no end: {why}"))?;
+    bench.open()?;
+    bench.redial()?;
+    bench.send(transactions())?;
+    if bench.deliver()? != Some(Seq(6)) {
+        return Err(kit("the three are not one batch"));
+    }
+    bench.holds(&steps)
+}
+
+/// What was acknowledged is there for others, before the sink is closed.
+pub(crate) fn acknowledged(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    bench.start_process()?;
+    let steps = [insert("orders", 1), insert("lines", 1)];
+    bench.send(vec![Tx::new(1, &steps)])?;
+    bench.drain()?;
+    let stored = bench.stored_beside()?;
+    let (mut want, mut have) = (bench.want(&steps), stored.applied);
+    want.sort();
+    have.sort();
+    same(&want, &have).map_err(|why| format!("while the sink is open: {why}"))?;
+    let durable = bench.delivery().durable().map(capstan_core::deliver::Position::encode);
+    if bench.level() == Level::ExactlyOnce && stored.position != durable {
+        return Err("while the sink is open another position is stored than was acknowledged".into());
+    }
+    Ok(())
+}
+
+/// A batch that is dropped at each of its awaits, or whose answer comes too late.
+pub(crate) fn given_up(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    bench.start_process()?;
+    let (mut drops, mut waits) = (0, 0);
+    let mut steps = Vec::new();
+    for gno in 1..=100 {
+        let step = insert("orders", gno);
+        steps.push(step);
+        bench.send(vec![Tx::new(gno.unsigned_abs(), &[step, insert("lines", gno)])])?;
+        steps.push(insert("lines", gno));
+        let mut out = bench.take()?.ok_or_else(|| kit("no batch"))?;
+        let answer = bench.answer_or_drop(&mut out, waits)?;
+        let answered = answer.is_some();
+        bench.failed(out);
+        let stored = bench.position()?;
+        match bench.delivery().read_back(stored.as_ref()) {
+            Holds::Committed { .. } => {}
+            Holds::Expected if answered => {
+                return Err("a batch was acknowledged, yet the position does not say so".into());
+            }
+            Holds::Expected => reapply(bench)?,
+            Holds::Moved | Holds::Foreign(_) => {
+                return Err("after a dropped batch the position is neither the old nor the new one".into());
+            }
+        }
+        drops += u32::from(!answered);
+        waits += 1;
+        if answered {
+            break;
+        }
+    }
+    bench.note(format!("dropped at {drops} awaits, then answered too late"));
+    bench.holds(&steps)
+}
+
+fn reapply(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let state = bench.delivery().reapply().ok_or_else(|| kit("nothing to apply again"))?;
+    let mut out = bench.out(state);
+    let answer = bench.answer(&mut out)?;
+    bench.settle(out, answer).map_err(|why| format!("after it was dropped once: {why}"))
+}
+
+/// Sequences of transactions, and how they are cut into batches.
+const SEEDS: u64 = 3;
+
+/// The same transactions, cut into batches at random, over several processes.
+pub(crate) fn any_cut(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let mut all: Vec<Step> = Vec::new();
+    let mut gno = 0;
+    for seed in 0..SEEDS {
+        let mut random = Random(bench.seed().wrapping_add(seed));
+        let mut there: Vec<i64> = Vec::new();
+        for _ in 0..6 {
+            bench.batches_of(1 + random.below(9));
+            bench.start_process()?;
+            let mut transactions = Vec::new();
+            for _ in 0..=5 + random.below(10) {
+                gno += 1;
+                let steps = random.steps(&mut there, i64::try_from(gno).unwrap_or(0));
+                transactions.push(Tx::new(gno, &steps));
+                all.extend(steps);
+            }
+            bench.send(transactions)?;
+            bench.drain()?;
+            bench.redial()?;
+        }
+    }
+    bench.note(format!("{gno} transactions, {} changes", all.len()));
+    bench.holds(&all)
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from((z ^ (z >> 31)) % end.max(1) as u64).unwrap_or(0)
+    }
+
+    /// A new row, perhaps an update or a delete of an earlier one.
+    fn steps(&mut self, there: &mut Vec<i64>, key: i64) -> Vec<Step> {
+        let mut steps = vec![insert("orders", key)];
+        if !there.is_empty() {
+            let at = self.below(there.len());
+            match (self.below(3), there.get(at).copied()) {
+                (0, Some(old)) => steps.push(update("orders", old)),
+                (1, Some(old)) => {
+                    steps.push(delete("orders", old));
+                    there.remove(at);
+                }
+                _ => {}
+            }
+        }
+        there.push(key);
+        steps
+    }
+}

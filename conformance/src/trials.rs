@@ -1,0 +1,67 @@
+//! Named trials: a test binary of its own (`harness = false`) with one test for each rule.
+
+use std::{env, fs, path::Path};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use crate::{
+    process::{self, Child},
+    report::{Report, Verdict},
+    rule::Check,
+    table::RULES,
+    target::{Target, Trouble},
+};
+
+/// The `main` of a test target with `harness = false`: every rule is a test that `cargo test` and
+/// `cargo nextest` list, filter and run by its id.
+///
+/// Takes how a fresh target is made, a `fn() -> Result<impl Target, Trouble>`. Rules that the target
+/// declines or that are above its level are shown as ignored. With `CAPSTAN_CONFORMANCE_REPORT=PATH` in
+/// the environment everything is run once and `PATH.json` and `PATH.md` are written instead.
+#[macro_export]
+macro_rules! main {
+    ($factory:expr) => {
+        fn main() -> std::process::ExitCode {
+            $crate::trials::main($factory, $crate::artifact!())
+        }
+    };
+}
+
+/// What [`crate::main!`] calls.
+#[must_use]
+pub fn main<T: Target + 'static>(
+    factory: fn() -> Result<T, Trouble>,
+    artifact: crate::Artifact,
+) -> std::process::ExitCode {
+    process::serve::<T>();
+    // Without it everything is killed in this process.
+    let check = Child::program::<String>([]).map_or_else(|_| Check::new(), |child| Check::new().child(child));
+    let check = check.artifact(artifact);
+    if let Ok(path) = env::var("CAPSTAN_CONFORMANCE_REPORT") {
+        return report(&check.run(factory), Path::new(&path));
+    }
+    let trials = RULES.iter().map(|rule| {
+        let check = check.clone();
+        let skipped = factory().ok().and_then(|target| crate::rule::skipped(rule, &target));
+        let run = move || {
+            let mut target = factory().map_err(|why| Failed::from(format!("no fresh target: {why}")))?;
+            let outcome = check.run_rule(rule, &mut target);
+            match outcome.verdict {
+                Verdict::Passed | Verdict::Skipped(_) => Ok(()),
+                Verdict::Failed(why) => Err(format!("{}\n  → {why}", rule.text).into()),
+            }
+        };
+        Trial::test(rule.id, run).with_ignored_flag(skipped.is_some())
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+fn report(report: &Report, path: &Path) -> std::process::ExitCode {
+    println!("{report}");
+    let written = fs::write(path.with_extension("json"), report.to_json())
+        .and_then(|()| fs::write(path.with_extension("md"), report.to_markdown()));
+    if let Err(why) = &written {
+        eprintln!("the report is not written: {why}");
+    }
+    if written.is_ok() && report.is_passed() { 0.into() } else { 1.into() }
+}

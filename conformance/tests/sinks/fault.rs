@@ -1,0 +1,124 @@
+//! What can be wrong with a sink.
+
+/// What is wrong with a sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// Nothing, but it loses the answer of every other commit.
+    LosesAnswers,
+
+    /// Writes the changes of a transaction newest first.
+    ReversesChanges,
+    /// Writes the transactions of a batch newest first.
+    ReversesTransactions,
+    /// Has room for six transactions of a batch.
+    HoldsSix,
+    /// Takes the first thousand changes of a transaction and skips the rest.
+    SkipsTheRest,
+    /// Skips transactions that are handed over while they are read.
+    SkipsStreamed,
+    /// Commits what it has when the source rolls a transaction back.
+    KeepsRolledBack,
+    /// Stores a position of its own making when the source rolls a transaction back.
+    PassesRolledBack,
+    /// Reports an aborted transaction as a permanent failure.
+    FailsOnAbort,
+    /// Keeps what it has read of a transaction whose link dropped for when it goes on.
+    KeepsForLater,
+    /// Writes row by row, and tidies up where it is told that the transaction is aborted.
+    WritesThrough,
+    /// The same for every fifty rows.
+    WritesParts,
+    /// Writes each transaction of a batch at its end, and the position at the batch's.
+    WritesEachTransaction,
+    /// Writes two rows with the next call, or when it is closed.
+    WritesBehind,
+    /// Writes the last batch once more at its start, if nobody has asked for the position since.
+    ReplaysItsJournal,
+    /// Takes back the last transaction of a batch at its start, if nobody has asked for the position since.
+    ForgetsTheLast,
+    /// Writes rows and position one after the other.
+    TwoWrites,
+
+    /// Stores text as ASCII.
+    AsciiPosition,
+    /// Holds the position in memory and writes the first one only.
+    PositionInMemory,
+    /// Stores the largest number per source.
+    Ordinal,
+    /// Stores the numbers of one source.
+    OneSource,
+    /// Stores GTIDs without their tags.
+    DropsTags,
+    /// Writes nothing for a batch without changes.
+    DropsProgress,
+    /// Writes nothing for the second batch without changes in a row.
+    ThrottlesProgress,
+    /// Takes a position that it cannot read for none.
+    UnreadableIsNothing,
+    /// Keeps the position beside the storage, where no backup reaches it.
+    PositionElsewhere,
+
+    /// Writes an owner's claim with its first data.
+    LazyClaim,
+    /// Writes every claim.
+    ClaimsAlways,
+    /// Writes what expects nothing over anything.
+    NothingMeansAnything,
+    /// Writes anything where nothing is.
+    EmptyTakesAll,
+    /// Looks at the set and not at whose it is.
+    IgnoresOwner,
+    /// Looks at the epoch and not at the owner's mark.
+    IgnoresMark,
+    /// Says stale where it is fenced.
+    FencedIsStale,
+    /// Compares with the position that it remembers and not with the stored one.
+    TrustsItsMemory,
+    /// Refuses what is stored already, and nothing else.
+    OverwritesStale,
+    /// Writes once more what is stored already with more behind it.
+    OverwritesOlder,
+    /// Writes whatever adds to what is stored or equals it.
+    AcceptsSupersets,
+
+    /// Writes the columns that a table had when it was first seen.
+    CachesColumns,
+    /// Writes nothing for the creation of a table.
+    ForgetsCreation,
+    /// Leaves the rows of a table that is emptied.
+    ForgetsTruncate,
+    /// Finds an updated row under its old key and leaves it there.
+    KeysByBefore,
+    /// Writes the row as it was before an update.
+    StoresBefore,
+    /// Reads no further in a transaction that changes a row which is not there.
+    StopsAtAbsent,
+    /// Takes two equal rows for one.
+    DropsDuplicates,
+
+    /// Takes the first chunk of a copy for all of it.
+    FirstChunkOnly,
+    /// Writes nothing for a chunk without rows.
+    IgnoresEmptyChunks,
+    /// Leaves what a table has when its copy begins.
+    KeepsBeforeCopy,
+    /// Keeps the rows of a copy until its last chunk.
+    ChunksAtTheEnd,
+    /// Compares GTID sets and not positions.
+    ComparesSets,
+
+    /// Reads BIGINT UNSIGNED as signed.
+    Signed,
+    /// Reads NULL as the empty string.
+    NullIsEmpty,
+    /// Puts a question mark where bytes are no text.
+    LosesBytes,
+    /// Reads DECIMAL as a floating-point number.
+    FloatsDecimals,
+    /// Reads zero dates as NULL.
+    ZeroDateIsNull,
+    /// Reads the numbers of a document as floating-point numbers.
+    FloatsDocuments,
+}
