@@ -52,6 +52,11 @@ pub enum Command {
     Position(Position),
     /// Says what the process that keeps a target said last.
     Status(Status),
+    /// Checks the sinks that come with this command against every rule of the contract.
+    ///
+    /// Each rule is run against a fresh target in a temporary folder, fed by a simulated MySQL source; where a
+    /// process has to die, a child of this command is killed. Exit status 4 if a rule does not hold.
+    Conformance(Conformance),
 }
 
 const CHECK_EXAMPLES: &str = "\
@@ -413,4 +418,56 @@ pub fn until(text: &str) -> Result<Until, Halt> {
 /// A GTID set given to `setting`.
 pub fn gtid_set(setting: &str, text: &str) -> Result<GtidSet, Halt> {
     text.parse().map_err(|_| invalid(setting, "is neither a known word nor a GTID set"))
+}
+
+/// A sink that comes with this command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ShippedSink {
+    /// `sqlite:PATH?mode=ledger`.
+    #[value(name = "ledger")]
+    Ledger,
+    /// `sqlite:PATH`.
+    #[value(name = "mirror")]
+    Mirror,
+    /// `jsonl:PATH`.
+    #[value(name = "json_file")]
+    JsonFile,
+    /// JSON lines on standard output: at least once.
+    #[value(name = "json_lines")]
+    JsonLines,
+}
+
+impl ShippedSink {
+    /// As on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ledger => "ledger",
+            Self::Mirror => "mirror",
+            Self::JsonFile => "json_file",
+            Self::JsonLines => "json_lines",
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct Conformance {
+    /// Which sinks [default: all].
+    #[arg(value_enum, value_name = "SINK")]
+    pub sinks: Vec<ShippedSink>,
+
+    /// List the rules and run none.
+    #[arg(long)]
+    pub list: bool,
+
+    /// Write each report to this folder too, as SINK.json and SINK.md.
+    #[arg(long, value_name = "FOLDER")]
+    pub report: Option<PathBuf>,
+
+    /// What is drawn at random is drawn from it.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// How it prints.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
 }

@@ -6,6 +6,7 @@ mod out;
 
 mod args;
 mod check;
+mod conformance;
 mod demo;
 mod failure;
 mod inspect;
@@ -55,6 +56,7 @@ fn run(command: Command) -> (Output, Result<u8, Failure>) {
         Command::Inspect(args) => (args.output.unwrap_or(Output::Text), inspect::run(&args)),
         Command::Position(args) => position::run(&args),
         Command::Status(args) => (args.output, status::run(&args)),
+        Command::Conformance(args) => (args.output, conformance::run(&args)),
     }
 }
 
