@@ -131,7 +131,7 @@ impl Target for MirrorTarget {
     }
 
     fn name(&self) -> String {
-        "capstan::sqlite::Mirror".into()
+        "capstan::sqlite::Mirror of a part".into()
     }
 }
 
