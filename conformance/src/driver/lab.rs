@@ -20,6 +20,7 @@ use capstan_core::{
     gtid::{GtidSet, Uuid},
     link::{Login, Secret, TlsMode},
     replica::LostReason,
+    snapshot::CopyLimits,
     time::Now,
 };
 use capstan_fake_source::{
@@ -217,6 +218,8 @@ impl Lab {
             strict: false,
             allow_unlogged_cascades: false,
             whole_history: false,
+            snapshot: None,
+            copy: CopyLimits::default(),
             limits: self.limits(),
         }
     }
