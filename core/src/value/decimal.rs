@@ -163,6 +163,10 @@ impl<'a> Decimal<'a> {
             text.push(b'-');
         }
         let scale = self.shape.scale();
+        if let ([low, 0], true) = (self.digits, self.shape.precision() <= NUMBER_MAX) {
+            text.number(itoa::Buffer::new().format(low).as_bytes(), scale.into());
+            return text;
+        }
         let whole = self.shape.precision().saturating_sub(scale);
         let (mut seen, first) = (0u8, text.len);
         self.groups(|group, digits| {
@@ -325,7 +329,24 @@ impl DecimalText {
         let text = nine_digits(value);
         let text = text.get(9usize.saturating_sub(digits.into())..).unwrap_or_default();
         let zeros = if first { text.iter().take_while(|digit| **digit == b'0').count() } else { 0 };
-        let text = text.get(zeros..).unwrap_or_default();
+        self.extend(text.get(zeros..).unwrap_or_default());
+    }
+
+    /// Appends a number without zeros in front, of which the last `scale` digits stand behind the point.
+    fn number(&mut self, digits: &[u8], scale: usize) {
+        let (whole, fraction) = digits.split_at(digits.len().saturating_sub(scale));
+        self.extend(if whole.is_empty() { b"0" } else { whole });
+        if scale != 0 {
+            self.push(b'.');
+            for _ in fraction.len()..scale {
+                self.push(b'0');
+            }
+            self.extend(fraction);
+        }
+    }
+
+    #[inline]
+    fn extend(&mut self, text: &[u8]) {
         let end = self.len.saturating_add(text.len());
         if let Some(to) = self.bytes.get_mut(self.len..end) {
             to.copy_from_slice(text);

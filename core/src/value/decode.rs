@@ -14,7 +14,7 @@ use super::{
 /// What the server cannot have stored.
 #[inline]
 pub(crate) fn decode<'a>(
-    step: Step,
+    step: &Step,
     at: usize,
     columns: &'a [Column],
     bytes: &'a [u8],
@@ -30,7 +30,7 @@ pub(crate) fn decode<'a>(
 /// As [`decode`], and what `to` gives.
 #[inline(always)]
 pub(crate) fn visit_next<'a>(
-    step: Step,
+    step: &Step,
     at: usize,
     columns: &'a [Column],
     rest: &mut &'a [u8],
@@ -61,7 +61,7 @@ fn counted<'a>(prefix: u8, rest: &mut &'a [u8]) -> Result<&'a [u8], ValueFault> 
 /// not tell its length.
 #[inline(always)]
 fn visit<'a>(
-    step: Step,
+    step: &Step,
     at: usize,
     columns: &'a [Column],
     rest: &mut &'a [u8],
@@ -69,7 +69,7 @@ fn visit<'a>(
     to: &mut impl Visit<'a>,
 ) -> Result<(), ValueFault> {
     let width = usize::from(step.width);
-    match step.kind {
+    match &step.kind {
         Kind::I32 => to.int(at, i64::from(i32::from_le_bytes(take(rest)?))),
         Kind::U32 => to.uint(at, u64::from(u32::from_le_bytes(take(rest)?))),
         Kind::I64 => to.int(at, i64::from_le_bytes(take(rest)?)),
@@ -95,19 +95,21 @@ fn visit<'a>(
         }
         Kind::Decimal { shape } => {
             let bytes = take_slice(rest, width)?;
-            to.decimal(at, Decimal::of_column(bytes, shape).ok_or(ValueFault::Decimal)?)
+            to.decimal(at, Decimal::of_column(bytes, *shape).ok_or(ValueFault::Decimal)?)
         }
         Kind::Date => to.date(at, temporal(Date::from_wire(take(rest)?))?),
         Kind::DateTime { fsp: fsp @ 5..=6 } => {
-            to.date_time(at, temporal(DateTime::from_wire_micros(take(rest)?, fsp))?)
+            to.date_time(at, temporal(DateTime::from_wire_micros(take(rest)?, *fsp))?)
         }
         Kind::DateTime { fsp } => {
-            to.date_time(at, temporal(DateTime::from_wire(take_slice(rest, width)?, fsp))?)
+            to.date_time(at, temporal(DateTime::from_wire(take_slice(rest, width)?, *fsp))?)
         }
         Kind::Timestamp { fsp } => {
-            to.timestamp(at, temporal(Timestamp::from_wire(take_slice(rest, width)?, fsp))?)
+            to.timestamp(at, temporal(Timestamp::from_wire(take_slice(rest, width)?, *fsp))?)
         }
-        Kind::Text { collation, charset } => to.text(at, Text::of_column(counted(rest)?, collation, charset)),
+        Kind::Text { collation, charset } => {
+            to.text(at, Text::of_column(counted(rest)?, *collation, *charset))
+        }
         Kind::Blob => to.blob(at, counted(rest)?),
         Kind::OldDateTime => to.date_time(at, temporal(DateTime::from_old_wire(take(rest)?))?),
         Kind::OldTimestamp => to.timestamp(at, temporal(Timestamp::from_old_wire(take(rest)?))?),
@@ -124,13 +126,18 @@ fn visit<'a>(
         | Kind::Vector
         | Kind::LeftOut => {
             let bytes = if step.prefix == 0 { take_slice(rest, width)? } else { counted(rest)? };
-            to.value(at, other(step.kind, at, columns, bytes)?)
+            to.value(at, other(&step.kind, at, columns, bytes)?)
         }
     }
 }
 
 /// A value of a kind that [`Visit`] has no method for.
-fn other<'a>(kind: Kind, at: usize, columns: &'a [Column], bytes: &'a [u8]) -> Result<Value<'a>, ValueFault> {
+fn other<'a>(
+    kind: &Kind,
+    at: usize,
+    columns: &'a [Column],
+    bytes: &'a [u8],
+) -> Result<Value<'a>, ValueFault> {
     let mut rest = bytes;
     let rest = &mut rest;
     Ok(match kind {
@@ -141,13 +148,13 @@ fn other<'a>(kind: Kind, at: usize, columns: &'a [Column], bytes: &'a [u8]) -> R
             }
             Value::Float(value)
         }
-        Kind::Time { fsp } => Value::Time(temporal(Time::from_wire(bytes, fsp))?),
+        Kind::Time { fsp } => Value::Time(temporal(Time::from_wire(bytes, *fsp))?),
         Kind::OldTime => Value::Time(temporal(Time::from_old_wire(take(rest)?))?),
         Kind::Year => {
             let [year] = take(rest)?;
             Value::Year(if year == 0 { 0 } else { 1900 + u16::from(year) })
         }
-        Kind::Bit { bits } => Value::Bit(Bit::new(big_endian(bytes)?, bits).ok_or(ValueFault::Bit)?),
+        Kind::Bit { bits } => Value::Bit(Bit::new(big_endian(bytes)?, *bits).ok_or(ValueFault::Bit)?),
         Kind::Enum => {
             let index = u16::try_from(little_endian(bytes)?).map_err(|_| ValueFault::NoSuchMember)?;
             Value::Enum(Enum::new(index, labels(columns, at)?).ok_or(ValueFault::NoSuchMember)?)
@@ -156,7 +163,7 @@ fn other<'a>(kind: Kind, at: usize, columns: &'a [Column], bytes: &'a [u8]) -> R
             let bits = little_endian(bytes)?;
             Value::Set(Set::new(bits, labels(columns, at)?).ok_or(ValueFault::NoSuchMember)?)
         }
-        Kind::Binary { pad_to } => Value::Binary(Binary::new(bytes, pad_to)),
+        Kind::Binary { pad_to } => Value::Binary(Binary::new(bytes, *pad_to)),
         Kind::Json => Value::Json(Json::new(bytes)),
         Kind::Geometry => Value::Geometry(Geometry::new(bytes).ok_or(ValueFault::Geometry)?),
         Kind::Vector => Value::Vector(Vector::new(bytes).ok_or(ValueFault::Vector)?),

@@ -20,8 +20,10 @@ pub(crate) struct Step {
     pub(crate) kind: Kind,
 }
 
-/// What the bytes of a column are, stripped of everything a match does not need.
+/// What the bytes of a column are, stripped of everything a match does not need. Its tag is a byte of its own, which
+/// a match reads as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Kind {
     I8,
     U8,
@@ -79,6 +81,12 @@ pub(crate) struct Run {
     fixed: u32,
     /// Bytes of the length that follows them; 0: the row ends without one.
     prefix: u8,
+    /// The bits of that length in four bytes.
+    mask: u32,
+}
+
+impl Run {
+    const EMPTY: Self = Self { fixed: 0, prefix: 0, mask: 0 };
 }
 
 /// Where a column lies when nothing is NULL.
@@ -153,7 +161,12 @@ impl Plan {
             start(at);
             at = at.saturating_add(run.fixed as usize);
             if run.prefix != 0 {
-                let len = length(run.prefix, bytes, at)?;
+                let rest = bytes.get(at..)?;
+                // Nearly always four bytes are there, and then one way to read is enough.
+                let len = match rest.first_chunk() {
+                    Some(four) => (u32::from_le_bytes(*four) & run.mask) as usize,
+                    None => length(run.prefix, bytes, at)?,
+                };
                 at = at.saturating_add(usize::from(run.prefix)).saturating_add(len);
             }
         }
@@ -164,7 +177,7 @@ impl Plan {
 
 fn runs(steps: &[Step]) -> (Box<[Run]>, Box<[Spot]>) {
     let (mut runs, mut spots) = (Vec::new(), Vec::with_capacity(steps.len()));
-    let mut run = Run { fixed: 0, prefix: 0 };
+    let mut run = Run::EMPTY;
     for step in steps {
         // A table has at most 4,096 columns.
         let number = u16::try_from(runs.len()).unwrap_or(u16::MAX);
@@ -172,7 +185,8 @@ fn runs(steps: &[Step]) -> (Box<[Run]>, Box<[Spot]>) {
         run.fixed = run.fixed.saturating_add(u32::from(step.width));
         if step.prefix != 0 {
             run.prefix = step.prefix;
-            runs.push(core::mem::replace(&mut run, Run { fixed: 0, prefix: 0 }));
+            run.mask = u32::MAX.checked_shr(32u32.saturating_sub(u32::from(step.prefix) * 8)).unwrap_or(0);
+            runs.push(core::mem::replace(&mut run, Run::EMPTY));
         }
     }
     if run.fixed != 0 {

@@ -58,7 +58,7 @@ impl<'a> Row<'a> {
         let none = || fault(ValueFault::NoSuchColumn);
         let step = self.table.plan().steps.get(index).ok_or_else(none)?;
         match self.place(index) {
-            Place::Value(bytes) => decode(*step, index, self.table.columns(), bytes).map_err(fault),
+            Place::Value(bytes) => decode(step, index, self.table.columns(), bytes).map_err(fault),
             Place::Null if step.kind != Kind::LeftOut => Ok(Value::Null),
             Place::Null | Place::Absent => Ok(Value::Absent),
         }
@@ -109,24 +109,26 @@ impl<'a> Row<'a> {
     #[inline(always)]
     fn columns(
         self,
-        mut visit: impl FnMut(usize, Step, Option<&mut &'a [u8]>) -> Result<(), ValueFault>,
+        mut visit: impl FnMut(usize, &Step, Option<&mut &'a [u8]>) -> Result<(), ValueFault>,
     ) -> Result<(), ValueError> {
-        let mut lacking = self.places.lacking(self.bytes).iter();
-        let (mut rest, mut bits) = (self.places.values(self.bytes), 0);
-        for (index, step) in self.table.plan().steps.iter().enumerate() {
-            if index % 8 == 0 {
-                bits = lacking.next().copied().unwrap_or(0);
+        let lacking = self.places.lacking(self.bytes);
+        let mut rest = self.places.values(self.bytes);
+        let mut index = 0;
+        for (word, steps) in self.table.plan().steps.chunks(WORD).enumerate() {
+            let mut bits = word_of(lacking, word);
+            for step in steps {
+                let value = if bits & 1 == 0 { Some(&mut rest) } else { None };
+                visit(index, step, value).map_err(|reason| ValueError { column: index, reason })?;
+                bits >>= 1;
+                index += 1;
             }
-            let value = if bits & 1 == 0 { Some(&mut rest) } else { None };
-            bits >>= 1;
-            visit(index, *step, value).map_err(|reason| ValueError { column: index, reason })?;
         }
         Ok(())
     }
 
     /// Of a column without a value: whether that is not to be called NULL.
     #[cold]
-    fn is_hidden(self, index: usize, step: Step) -> bool {
+    fn is_hidden(self, index: usize, step: &Step) -> bool {
         step.kind == Kind::LeftOut || self.places.is_absent(index)
     }
 
@@ -188,6 +190,21 @@ impl<'a> Row<'a> {
     fn span(self, span: Span) -> Option<&'a [u8]> {
         let (start, len) = (span.start as usize, span.len as usize);
         self.bytes.get(start..)?.get(..len)
+    }
+}
+
+/// Columns whose bits are looked at together.
+const WORD: usize = 64;
+
+/// That many bits of a bitmap, as far as it goes.
+#[inline]
+fn word_of(bitmap: &[u8], word: usize) -> u64 {
+    let bytes = bitmap.get(word.saturating_mul(WORD / 8)..).unwrap_or_default();
+    match bytes {
+        // Most tables have no more than eight columns, or some more.
+        [a] => u64::from(*a),
+        [a, b] => u64::from(u16::from_le_bytes([*a, *b])),
+        _ => bytes.iter().take(WORD / 8).rfold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
 

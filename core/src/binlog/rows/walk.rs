@@ -78,22 +78,28 @@ impl Places {
             if self.starts.len() != count {
                 self.starts.resize(count, 0);
             }
-            let mut slots = self.starts.iter_mut();
+            let Some((last, slots)) = self.starts.split_last_mut() else { return Err(plan.steps.len()) };
+            let mut slots = slots.iter_mut();
             // Every place lies inside the event, whose length fits.
-            let mut note = |place: usize| {
+            let end = plan.walk(layout.bytes, at, |place| {
                 if let Some(slot) = slots.next() {
                     *slot = place as u32;
                 }
-            };
-            let end = plan.walk(layout.bytes, at, &mut note);
+            });
             let Some(end) = end else { return Err(layout.broken(&plan.steps, nulls, at)) };
-            note(end);
+            *last = end as u32;
             self.end = end;
             return Ok(end);
         }
-        self.spans.clear();
-        let spans = &mut self.spans;
-        let end = layout.walk(&plan.steps, nulls, at, |span| spans.push(span))?;
+        if self.spans.len() != plan.steps.len() {
+            self.spans.resize(plan.steps.len(), Span::ABSENT);
+        }
+        let mut spans = self.spans.iter_mut();
+        let end = layout.walk(&plan.steps, nulls, at, |span| {
+            if let Some(place) = spans.next() {
+                *place = span;
+            }
+        })?;
         if self.partial {
             self.note_lacking();
         }
@@ -208,6 +214,9 @@ pub(super) fn bit(bitmap: &[u8], index: usize) -> bool {
 /// Whether one of the first `count` bits is set; what is beyond them in the last byte is padding.
 #[inline]
 fn any(bitmap: &[u8], count: usize) -> bool {
+    if let ([byte], 8) = (bitmap, count) {
+        return *byte != 0;
+    }
     let Some((last, whole)) = bitmap.split_last() else { return false };
     let used = count.saturating_sub(whole.len() * 8);
     let mask = if used >= 8 { 0xff } else { (1u8 << used) - 1 };
