@@ -12,7 +12,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use capstan::{
     Decision, Expected, GtidSet, Position, Stored as _,
@@ -422,6 +422,11 @@ fn what_a_failover_could_lose_is_said() {
     assert_eq!(check(&replica.url(), &[]).verdict("applier order"), "ok", "no replica yet");
     replica.replica_of(&source).unwrap();
     let ours = replica.port().to_string();
+    let begun = std::time::Instant::now();
+    while source.sql("SHOW REPLICAS").unwrap().is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the replica does not come");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     let found = check(&url, &["--server-id", &ours]);
     assert_eq!(found.of("our server id")["code"], "server_id_conflict", "{}", found.all);
     mended(&source, &url, &[], ("semi-sync", "warn", None));

@@ -105,10 +105,10 @@ fn object(cursor: &mut Cursor<'_>, objects: &[([&str; 2], DdlKind)]) -> Read<Ddl
     Err(Refused)
 }
 
-/// `OR REPLACE`, `ALGORITHM = …`, `DEFINER = …`, `SQL SECURITY …`, `AGGREGATE`.
+/// `OR REPLACE`, `ALGORITHM = …`, `MATERIALIZED`, `DEFINER = …`, `SQL SECURITY …`, `AGGREGATE`.
 fn modifiers(cursor: &mut Cursor<'_>) -> Read<()> {
     loop {
-        if cursor.accept_all(&["OR", "REPLACE"])? || cursor.accept("AGGREGATE")? {
+        if cursor.accept_all(&["OR", "REPLACE"])? || cursor.accept_any(&["AGGREGATE", "MATERIALIZED"])? {
         } else if cursor.accept("ALGORITHM")? {
             cursor.accept_symbol(b'=')?;
             cursor.name()?;

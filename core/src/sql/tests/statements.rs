@@ -329,6 +329,14 @@ fn indexes_views_triggers_databases() {
         ("CREATE DEFINER=CURRENT_USER() VIEW v AS TABLE t", "CreateView = d.v:Created"),
         ("CREATE VIEW IF NOT EXISTS v AS SELECT 1", "CreateView = d.v:Created"),
         (
+            "CREATE OR REPLACE ALGORITHM=UNDEFINED MATERIALIZED /*(BY ENGINE=UNKNOWN)*/ DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW `d`.`v` AS SELECT id FROM d.t",
+            "CreateView = d.v:Created",
+        ),
+        (
+            "ALTER ALGORITHM=UNDEFINED MATERIALIZED /*(BY ENGINE=UNKNOWN)*/ DEFINER=`root`@`localhost` SQL SECURITY DEFINER VIEW `d`.`v` AS SELECT 1",
+            "AlterView = d.v:Altered",
+        ),
+        (
             "CREATE OR REPLACE JSON RELATIONAL DUALITY VIEW v AS SELECT JSON_DUALITY_OBJECT('_id': a) FROM t",
             "CreateView = d.v:Created",
         ),
@@ -357,7 +365,8 @@ fn indexes_views_triggers_databases() {
         ("DROP DATABASE d01x", "DropDatabase ! {d01x}"),
         ("DROP SCHEMA IF EXISTS `d-1`;", "DropDatabase ! {d-1}"),
         ("DROP DATABASE x y", UNKNOWN),
-        ("CREATE MATERIALIZED VIEW v AS SELECT 1", UNKNOWN),
+        ("CREATE MATERIALIZED VIEW v AS SELECT 1", "CreateView = d.v:Created"),
+        ("CREATE MATERIALIZED TABLE v (a INT)", UNKNOWN),
         ("CREATE SEQUENCE s", UNKNOWN),
     ]);
 }
