@@ -276,7 +276,7 @@ impl CopyKeyPart {
     /// A value of this column as a literal that no session variable bends; `None` if it is none.
     #[must_use]
     pub fn literal(&self, raw: &[u8]) -> Option<String> {
-        Some(match decode(self.step, 0, core::slice::from_ref(&self.column), raw).ok()? {
+        Some(match decode(&self.step, 0, core::slice::from_ref(&self.column), raw).ok()? {
             Value::Int(n) => format!("{n}"),
             Value::UInt(n) => format!("{n}"),
             // Compared as doubles: every digit of the float's double.
