@@ -2,9 +2,11 @@
 
 #![allow(dead_code, reason = "each target uses one of them")]
 
+pub mod diff;
 pub mod event;
 pub mod handshake;
 pub mod payload;
+pub mod row_image;
 pub mod trace;
 pub mod world;
 

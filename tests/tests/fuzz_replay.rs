@@ -75,6 +75,37 @@ fn event() {
 }
 
 #[test]
+fn row_image() {
+    each("fuzz/corpus/row_image", 20, |bytes| {
+        bodies::row_image::check(bytes);
+        // Any one byte of a small seed changed, or the seed cut there.
+        for at in 0..bytes.len().min(400) {
+            bodies::row_image::check(bytes.get(..at).unwrap());
+            for flip in [1, 0x80, 0xff] {
+                let mut changed = bytes.to_vec();
+                changed[at] ^= flip;
+                bodies::row_image::check(&changed);
+            }
+        }
+    });
+}
+
+/// Every byte of the rows of each captured event changed, one at a time.
+#[test]
+fn diff() {
+    each("fuzz/corpus/diff", 40, bodies::diff::check);
+    let mut found = bodies::diff::Found::default();
+    for (n, event) in (0u16..).zip(bodies::diff::events()) {
+        for at in 0..u16::try_from(event.rows_len()).unwrap().min(400) {
+            bodies::diff::compare(&[&n.to_le_bytes()[..], &at.to_le_bytes(), &[1]].concat(), &mut found);
+            bodies::diff::compare(&[&n.to_le_bytes()[..], &at.to_le_bytes(), &[0x90]].concat(), &mut found);
+        }
+    }
+    assert!(found.differences.is_empty(), "{:#?}", found.differences);
+    assert!(found.compared > 10_000, "only {} values were compared", found.compared);
+}
+
+#[test]
 fn handshake() {
     each("fuzz/corpus/handshake", 10, bodies::handshake::check);
 }

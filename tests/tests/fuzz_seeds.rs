@@ -181,6 +181,31 @@ fn world_seeds() -> Seeds {
     (0..12_usize).map(|n| (format!("{n}"), (0..40 * n).map(|_| byte()).collect())).collect()
 }
 
+/// The smallest row events of each captured table and type code, with their table maps.
+fn row_image_seeds() -> Seeds {
+    let mut seeds = Seeds::new();
+    for captured in bodies::diff::events() {
+        let bytes = captured.as_row_image();
+        let (map, code, _) = bodies::row_image::parts(&bytes).unwrap();
+        let name = format!("{code}-{:08x}", map.iter().fold(0u32, |n, b| n.rotate_left(5) ^ u32::from(*b)));
+        let smaller = seeds.get(&name).is_none_or(|seed: &Vec<u8>| bytes.len() < seed.len());
+        if bytes.len() < 4_000 && smaller {
+            seeds.insert(name, bytes);
+        }
+    }
+    seeds
+}
+
+/// Each captured row event as it is, and with a byte of its rows changed.
+fn diff_seeds() -> Seeds {
+    let mut seeds = Seeds::new();
+    for (n, _) in (0u16..).zip(bodies::diff::events()) {
+        seeds.insert(format!("{n}"), n.to_le_bytes().to_vec());
+        seeds.insert(format!("{n}-changed"), [&n.to_le_bytes()[..], &n.to_be_bytes(), &[1]].concat());
+    }
+    seeds
+}
+
 fn compare(target: &str, seeds: &Seeds) {
     let folder = root().join("fuzz/corpus").join(target);
     if std::env::var_os("CAPSTAN_WRITE_SEEDS").is_some() {
@@ -212,6 +237,16 @@ fn compare(target: &str, seeds: &Seeds) {
 #[test]
 fn event() {
     compare("event", &event_seeds());
+}
+
+#[test]
+fn row_image() {
+    compare("row_image", &row_image_seeds());
+}
+
+#[test]
+fn diff() {
+    compare("diff", &diff_seeds());
 }
 
 #[test]
