@@ -117,7 +117,8 @@ pub(crate) struct Copier {
 struct Table {
     name: CopiedTable,
     version: Arc<TableVersion>,
-    key: Arc<CopyKey>,
+    /// What it is copied along; `None`: it is copied as a whole.
+    key: Option<Arc<CopyKey>>,
     fingerprint: u64,
 }
 
@@ -554,13 +555,14 @@ impl Copier {
         let captured = &self.terms.captured;
         described.version.leave_out(|column| captured.column_captured(&name.0, &name.1, column));
         let key = described.key().map_err(|reason| refused(of_key(&reason)))?;
+        // The gate could copy it as a whole, from one cut; that is not tried against servers yet.
         if !key.is_ordered_here() {
             return Err(refused("Keys of text are not copied yet"));
         }
-        let key = Arc::new(key);
+        let key = Some(Arc::new(key));
         let version = Arc::new(described.version);
-        let fingerprint = fingerprint(&version, &key);
-        around.assembler.gate_mut().described(&version, &key, fingerprint);
+        let fingerprint = key.as_ref().map_or(0, |key| fingerprint(&version, key));
+        around.assembler.gate_mut().described(&version, key.as_ref(), fingerprint);
         self.upto = None;
         self.table = Some(Table { name, version, key, fingerprint });
         Ok(())
@@ -582,8 +584,13 @@ impl Copier {
         let copy = copy.unwrap_or_else(TableCopy::waiting);
         let name = quoted_table(&table.name.0, &table.name.1);
         let list = select_list(&table.version);
+        let Some(key) = &table.key else {
+            let sql = format!("SELECT {list} FROM {name}");
+            self.read_rows(&sql, around);
+            return Did::Moved;
+        };
         let mut index = String::new();
-        quoted(table.key.name(), &mut index);
+        quoted(key.name(), &mut index);
         let begun = copy.state == CopyState::Copying;
         if begun {
             self.upto.clone_from(&copy.upto);
@@ -591,12 +598,12 @@ impl Copier {
         let sql = match &self.upto {
             None if !begun => {
                 // The end of the copy comes first: what comes behind it is the stream's.
-                let order = descending(table);
+                let order = descending(&table.version, key);
                 format!("SELECT {list} FROM {name} FORCE INDEX ({index}) ORDER BY {order} LIMIT 1")
             }
             upto => {
-                let behind = copy.key.as_ref().map(|key| table.key.behind(key));
-                let up_to = upto.as_ref().map(|key| table.key.up_to(key));
+                let behind = copy.key.as_ref().map(|last| key.behind(last));
+                let up_to = upto.as_ref().map(|last| key.up_to(last));
                 let mut conditions = String::new();
                 for condition in [behind, up_to].into_iter().flatten() {
                     let Some(condition) = condition else {
@@ -607,25 +614,31 @@ impl Copier {
                     conditions.push_str(&condition);
                     conditions.push(')');
                 }
-                let (order, limit) = (table.key.order_by(), self.terms.limits.chunk_rows);
+                let (order, limit) = (key.order_by(), self.terms.limits.chunk_rows);
                 format!(
                     "SELECT {list} FROM {name} FORCE INDEX ({index}){conditions} ORDER BY {order} LIMIT {limit}"
                 )
             }
         };
-        self.encoder = Some(RowEncoder::new(Arc::clone(&table.version)));
+        self.read_rows(&sql, around);
+        Did::Moved
+    }
+
+    fn read_rows<P: Probe>(&mut self, sql: &str, around: &mut Around<'_, P>) {
+        self.encoder = self.table.as_ref().map(|table| RowEncoder::new(Arc::clone(&table.version)));
         self.result_rows = 0;
         self.result_open = true;
         self.last = false;
-        self.view.read(&sql, self.terms.row_max, around.now.after(SILENCE_MAX), around.out);
+        self.view.read(sql, self.terms.row_max, around.now.after(SILENCE_MAX), around.out);
         self.step = Step::Reading;
-        Did::Moved
     }
 
     fn is_finding_end<P: Probe>(&self, around: &Around<'_, P>) -> bool {
         let Some(table) = &self.table else { return false };
         let copy = around.assembler.gate().copies().get(&table.name);
-        self.upto.is_none() && copy.is_some_and(|copy| copy.state == CopyState::Waiting)
+        table.key.is_some()
+            && self.upto.is_none()
+            && copy.is_some_and(|copy| copy.state == CopyState::Waiting)
     }
 
     fn row<P: Probe>(&mut self, row: &TextRow, around: &mut Around<'_, P>) -> Did {
@@ -674,7 +687,8 @@ impl Copier {
             }
             self.last = true;
         } else {
-            self.last = self.result_rows < self.terms.limits.chunk_rows;
+            let whole = self.table.as_ref().is_none_or(|table| table.key.is_none());
+            self.last = whole || self.result_rows < self.terms.limits.chunk_rows;
         }
         self.step = Step::Held;
         Did::Moved
@@ -693,7 +707,7 @@ impl Copier {
         while let Some(change) = walk.next(&rows).map_err(|_| malformed())? {
             left = left.saturating_sub(1);
             if left == 0 {
-                key = change.after().and_then(|row| table.key.value(row));
+                key = change.after().and_then(|row| table.key.as_ref()?.value(row));
             }
         }
         Ok((Some(rows), key))
@@ -945,13 +959,13 @@ impl Copier {
 }
 
 /// The key's columns from its end.
-fn descending(table: &Table) -> String {
+fn descending(version: &TableVersion, key: &CopyKey) -> String {
     let mut out = String::new();
-    for part in table.key.parts() {
+    for part in key.parts() {
         if !out.is_empty() {
             out.push_str(", ");
         }
-        if let Some(column) = table.version.columns().get(part.column()) {
+        if let Some(column) = version.columns().get(part.column()) {
             quoted(&column.name, &mut out);
         }
         out.push_str(" DESC");
@@ -985,7 +999,7 @@ const fn of_key(reason: &KeyUnsupported) -> &'static str {
         KeyUnsupported::Prefix { .. } => "Its key holds only the beginning of a column",
         KeyUnsupported::LeftOut(_) => "A column of its key is left out",
         KeyUnsupported::Collation { .. } => {
-            "The collation of a column of its key has weights that are not its order"
+            "A column of its key has a collation whose weights are not its order"
         }
         KeyUnsupported::Type(_) => "A column of its key is of a type that no key has",
     }

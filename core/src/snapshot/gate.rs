@@ -10,7 +10,13 @@
 //!
 //! The second part is not waited for but watched: a dropped change that the open cut does not have spoils the cut,
 //! and another one is made. Where it can be put off (its transaction was not emitted yet) it waits for the chunk that
-//! is on its way instead, so that a busy table is copied, too. Nothing here depends on the order in which a server
+//! is on its way instead, so that a busy table is copied, too.
+//!
+//! A table whose keys cannot be compared here is copied as a whole, from one cut: until its last chunk is delivered
+//! nothing of it is covered, and a change that the cut does not have waits, with everything behind it. What was
+//! delivered of it when the cut is lost is void.
+//!
+//! Nothing here depends on the order in which a server
 //! logs, counts and shows its transactions, nor on that being one server.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
@@ -25,6 +31,20 @@ use crate::{
     sql::{SchemaEffect, TableMove},
     value::{ColumnType, TableVersion},
 };
+
+/// Whether a mistake is asked for: in tests of this file alone.
+macro_rules! wrong {
+    ($gate:ident, $mistake:ident) => {
+        wrong!($gate.mistake, $mistake)
+    };
+    ($gate:ident.mistake, $mistake:ident) => {{
+        #[cfg(test)]
+        let wrong = $gate.mistake == Some(tests::Mistake::$mistake);
+        #[cfg(not(test))]
+        let wrong = false;
+        wrong
+    }};
+}
 
 /// What becomes of a row event.
 pub(crate) enum Judged {
@@ -58,6 +78,8 @@ pub(crate) struct Gate {
     /// The table whose cut is open, and its key, once described.
     active: Option<CopiedTable>,
     key: Option<Keyed>,
+    /// The active table is described: without a key it is copied as a whole.
+    described: bool,
     cut: Cut,
     /// The last transaction of which something was dropped: it may not be processed to its end yet.
     last_dropped: Option<Gtid>,
@@ -65,6 +87,8 @@ pub(crate) struct Gate {
     waiting: bool,
     /// Tables that are not done.
     open: usize,
+    #[cfg(test)]
+    mistake: Option<tests::Mistake>,
 }
 
 /// The key of the active table, and where its columns are in the version that was seen last.
@@ -82,17 +106,29 @@ impl Gate {
             untold: Copies::new(),
             active: None,
             key: None,
+            described: false,
             cut: Cut::None,
             last_dropped: None,
             waiting: false,
             open: 0,
+            #[cfg(test)]
+            mistake: None,
         };
+        let begun = gate.copies.iter().filter(|(_, copy)| is_begun_whole(copy));
+        for table in begun.map(|(table, _)| table.clone()).collect::<Vec<_>>() {
+            gate.begin_anew(table);
+        }
         gate.count();
         gate
     }
 
     fn count(&mut self) {
         self.open = self.copies.values().filter(|copy| copy.state != CopyState::Done).count();
+    }
+
+    fn begin_anew(&mut self, table: CopiedTable) {
+        self.copies.insert(table.clone(), TableCopy::waiting());
+        self.untold.insert(table, TableCopy::waiting());
     }
 
     /// Whether everything is copied.
@@ -134,8 +170,10 @@ impl Gate {
         if self.active.as_ref() != Some(table) {
             self.active = Some(table.clone());
             self.key = None;
+            self.described = false;
         }
-        let dropped = self.last_dropped.into_iter().collect();
+        let last_dropped = self.last_dropped.filter(|_| !wrong!(self, ForgetOpenGroup));
+        let dropped = last_dropped.into_iter().collect();
         self.cut = Cut::Pending { processed: processed.clone(), dropped };
     }
 
@@ -143,7 +181,7 @@ impl Gate {
     pub(crate) fn cut_is(&mut self, gtid_set: &GtidSet) -> bool {
         let good = match &self.cut {
             Cut::Pending { processed, dropped } => {
-                processed.is_subset(gtid_set) && dropped.is_subset(gtid_set)
+                (processed.is_subset(gtid_set) || wrong!(self, TakeOldCut)) && dropped.is_subset(gtid_set)
             }
             Cut::None | Cut::Open { .. } | Cut::Spoiled => false,
         };
@@ -155,6 +193,12 @@ impl Gate {
     pub(crate) fn end_cut(&mut self) {
         self.cut = Cut::None;
         self.waiting = false;
+        let whole = |table: &&CopiedTable| self.copies.get(*table).is_some_and(is_begun_whole);
+        if let Some(table) = self.active.as_ref().filter(whole).cloned()
+            && !wrong!(self, KeepHalfOfWhole)
+        {
+            self.begin_anew(table);
+        }
     }
 
     /// Whether the cut can still give a chunk.
@@ -165,38 +209,44 @@ impl Gate {
     /// Whether a chunk of the open cut may be delivered now.
     pub(crate) fn is_reached(&self, processed: &GtidSet) -> bool {
         match &self.cut {
-            Cut::Open { gtid_set } => gtid_set.is_subset(processed),
+            Cut::Open { gtid_set } => gtid_set.is_subset(processed) || wrong!(self, DeliverEarly),
             Cut::None | Cut::Pending { .. } | Cut::Spoiled => false,
         }
     }
 
-    /// Whether the key of the active table is known.
+    /// Whether the active table is described, and was not changed since.
     pub(crate) const fn is_described(&self) -> bool {
-        self.key.is_some()
+        self.described
     }
 
-    /// The active table is described. A copy that was begun by another key begins anew.
-    pub(crate) fn described(&mut self, version: &TableVersion, key: &Arc<CopyKey>, fingerprint: u64) {
+    /// The active table is described; without a key it is copied as a whole. A copy that was begun by another key
+    /// begins anew.
+    pub(crate) fn described(&mut self, version: &TableVersion, key: Option<&Arc<CopyKey>>, fingerprint: u64) {
         let name = |part: usize| {
             version.columns().get(part).map(|column| (column.name.clone(), column.column_type.clone()))
         };
-        let columns = key.parts().iter().filter_map(|part| name(part.column())).collect();
-        self.key = Some(Keyed { key: Arc::clone(key), columns, seen: None });
+        self.key = key.map(|key| {
+            let columns = key.parts().iter().filter_map(|part| name(part.column())).collect();
+            Keyed { key: Arc::clone(key), columns, seen: None }
+        });
+        self.described = true;
         self.waiting = false;
         let Some(table) = self.active.clone() else { return };
-        if let Some(copy) = self.copies.get_mut(&table)
-            && copy.state == CopyState::Copying
-            && copy.key_columns != fingerprint
-        {
-            *copy = TableCopy::waiting();
-            self.untold.insert(table, TableCopy::waiting());
+        let begun = self.copies.get(&table).filter(|copy| copy.state == CopyState::Copying);
+        if begun.is_some_and(|copy| copy.key_columns != fingerprint) {
+            self.begin_anew(table);
         }
     }
 
     /// A chunk was delivered, and this is how far the copy is.
     pub(crate) fn delivered(&mut self, table: &CopiedTable, copy: TableCopy) {
+        let half = is_begun_whole(&copy);
         self.copies.insert(table.clone(), copy);
         self.count();
+        if half {
+            // What waits does so until all of it is there.
+            return;
+        }
         if self.waiting {
             // What waited goes on now; if it is beyond this chunk, the next one needs another cut.
             self.cut = Cut::None;
@@ -223,6 +273,7 @@ impl Gate {
         let parts = match copy.state {
             CopyState::Done => return Ok(Judged::Pass(rows)),
             CopyState::Waiting => Vec::new(),
+            CopyState::Copying if copy.key.is_none() => Vec::new(),
             CopyState::Copying => {
                 let Some(keyed) = self.key.as_mut().filter(|_| is_active) else {
                     // Its key is not known in this process yet.
@@ -230,6 +281,8 @@ impl Gate {
                     return Ok(Judged::Wait(rows));
                 };
                 let (parts, dropped) = keyed.split(&rows, copy)?;
+                #[cfg(test)]
+                let (parts, dropped) = tests::bent(self.mistake, &rows, parts, dropped);
                 if !dropped {
                     return Ok(Judged::Parts(parts));
                 }
@@ -240,11 +293,14 @@ impl Gate {
             match &mut self.cut {
                 Cut::None | Cut::Spoiled => {}
                 Cut::Pending { dropped, .. } => {
-                    if let Some(gtid) = gtid {
+                    if let Some(gtid) = gtid
+                        && !wrong!(self.mistake, ForgetDropped)
+                    {
                         dropped.add(gtid);
                     }
                 }
                 Cut::Open { gtid_set } if gtid.is_some_and(|gtid| gtid_set.contains(gtid)) => {}
+                Cut::Open { .. } if wrong!(self.mistake, KeepSpoiled) => {}
                 Cut::Open { .. } if !emitted => {
                     self.waiting = true;
                     return Ok(Judged::Wait(rows));
@@ -276,7 +332,7 @@ impl Gate {
         }
         if self.active.as_ref().is_some_and(|active| open.contains(active)) {
             self.cut = Cut::Spoiled;
-            self.key = None;
+            self.described = false;
         }
         let mut dropped: Vec<CopiedTable> = Vec::new();
         match &change.effect {
@@ -307,13 +363,17 @@ impl Gate {
         if unfollowed && only {
             // Nobody can tell what it does to the rows that were delivered, so they are copied again.
             for table in &open {
-                self.copies.insert(table.clone(), TableCopy::waiting());
-                self.untold.insert(table.clone(), TableCopy::waiting());
+                self.begin_anew(table.clone());
             }
         }
         let waiting = |table| self.copies.get(table).is_some_and(|copy| copy.state == CopyState::Waiting);
         Ok(!(only && open.iter().all(waiting)))
     }
+}
+
+/// Copied as a whole, and not to its end.
+fn is_begun_whole(copy: &TableCopy) -> bool {
+    copy.state == CopyState::Copying && copy.key.is_none()
 }
 
 /// A table that moves while it is copied.
@@ -400,3 +460,6 @@ impl From<RowsError> for Unjudged {
         Self::Rows
     }
 }
+
+#[cfg(test)]
+mod tests;
