@@ -355,7 +355,7 @@ impl Run {
             2 => self.claim.clone().map(|claim| {
                 let mut more = claim;
                 more.add(
-                    &format!("{SOURCE}:{}", byte >> 2).parse().expect("a GTID"),
+                    &format!("{SOURCE}:{}", (byte >> 2).max(1)).parse().expect("a GTID"),
                     capstan_core::time::SourceTime(1),
                 );
                 more
