@@ -5,7 +5,8 @@
 //! ```
 //!
 //! `lines` appends to `PATH` with a position in `PATH.checkpoint` (a file), `checked` with one in a database.
-//! It begins at the source's earliest transaction where nothing is stored. At its end it prints its status as one
+//! It begins at the source's earliest transaction where nothing is stored, or with `snapshot=ROWS` with a copy in chunks
+//! of so many rows. At its end it prints its status as one
 //! line of JSON; a halt's code goes to stderr.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -15,7 +16,9 @@ use std::time::Duration;
 use capstan::checkpoint::FileCheckpoint;
 use capstan::jsonl::{JsonFile, JsonLines, JsonOptions};
 use capstan::sqlite::{Ledger, LedgerOptions, Mirror, MirrorOptions, SqliteCheckpoint, Synchronous};
-use capstan::{BatchLimits, BlockingSink, Builder, Halt, Replica, Source, Start, Stopped, Stored, Until};
+use capstan::{
+    BatchLimits, BlockingSink, Builder, CopyLimits, Halt, Replica, Source, Start, Stopped, Stored, Until,
+};
 use capstan_tests::harness::Slow;
 use capstan_tests::workload::quick_limits;
 
@@ -44,6 +47,7 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
     let mut limits = quick_limits();
     let mut batch = BatchLimits::default();
     let mut slow = Duration::ZERO;
+    let mut earliest = true;
     for option in options {
         let (name, value) = option.split_once('=').expect("option=value");
         let number = || value.parse::<u64>().expect("a number");
@@ -52,6 +56,11 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
             "until" => builder = builder.until(Until::Now),
             "tables" => builder = builder.tables(value.split(',')),
             "identity" => builder = builder.identity(value),
+            "snapshot" => {
+                earliest = false;
+                let limits = CopyLimits { chunk_rows: number(), ..CopyLimits::default() };
+                builder = builder.snapshot(Vec::<String>::new()).copy(limits);
+            }
             "slow_ms" => slow = millis(),
             "batch" => batch.max_transactions = usize::try_from(number()).expect("a size"),
             "retained_max" => limits.retained_max = usize::try_from(number()).expect("a size"),
@@ -76,15 +85,15 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
             let mut options = LedgerOptions::default();
             options.synchronous = Synchronous::Normal;
             let sink = Ledger::open(path, options)?;
-            go(builder, Slow { sink, slow }).await
+            go(builder, Slow { sink, slow }, earliest).await
         }
         "mirror" => {
             let mut options = MirrorOptions::default();
             options.synchronous = Synchronous::Normal;
             let sink = Mirror::open(path, options)?;
-            go(builder, Slow { sink, slow }).await
+            go(builder, Slow { sink, slow }, earliest).await
         }
-        "jsonl" => go(builder, Slow { sink: JsonFile::open(path, json())?, slow }).await,
+        "jsonl" => go(builder, Slow { sink: JsonFile::open(path, json())?, slow }, earliest).await,
         "lines" => {
             let mut store = FileCheckpoint::open(format!("{path}.checkpoint"))?;
             let builder = begin(builder, &mut store)?;
@@ -105,8 +114,12 @@ fn begin(builder: Builder, stored: &mut impl Stored) -> Result<Builder, Halt> {
     Ok(if fresh { builder.start(Start::Earliest) } else { builder })
 }
 
-async fn go<S: BlockingSink + Stored + 'static>(builder: Builder, mut sink: Slow<S>) -> Result<String, Halt> {
-    let builder = begin(builder, &mut sink.sink)?;
+async fn go<S: BlockingSink + Stored + 'static>(
+    builder: Builder,
+    mut sink: Slow<S>,
+    earliest: bool,
+) -> Result<String, Halt> {
+    let builder = if earliest { begin(builder, &mut sink.sink)? } else { builder };
     finish(builder, sink).await
 }
 
