@@ -162,7 +162,7 @@ const FORMS: &[Form] = &[
     ("SECONDARY_LOAD", T, "ALTER TABLE {t} SECONDARY_LOAD", Refused),
     ("STATS_…", T, "ALTER TABLE {t} STATS_AUTO_RECALC 1, STATS_PERSISTENT = 1, STATS_SAMPLE_PAGES 7", Followed),
     ("TABLESPACE", T, "ALTER TABLE {t} TABLESPACE innodb_system; ALTER TABLE {t} TABLESPACE innodb_file_per_table", Followed),
-    ("UNION", "CREATE TABLE {t} (id INT) ENGINE=MyISAM; CREATE TABLE {m} (id INT) ENGINE=MERGE UNION=({t})", "ALTER TABLE {m} UNION = ({t})", COPY),
+    ("CREATE TABLE UNION", "CREATE TABLE {t} (id INT) ENGINE=MyISAM", "CREATE TABLE {m} (id INT) ENGINE=MERGE UNION=({t})", COPY),
     // ALTER TABLE: columns
     ("ADD COLUMN", T, "ALTER TABLE {t} ADD COLUMN {z} INT AFTER id", Followed),
     ("ADD COLUMN literal", T, "ALTER TABLE {t} ADD {z} VARCHAR(9) NOT NULL DEFAULT {\\} FIRST", Followed),
