@@ -406,7 +406,7 @@ pub fn config(options: u8) -> Config {
         snapshot: None,
         copy: capstan_core::snapshot::CopyLimits::default(),
         limits: Limits {
-            stream_above: 64 << 10,
+            stream_above: 8 << 10,
             retained_max: if options & 1 == 1 { 128 << 10 } else { 64 << 20 },
             row_event_max: 1 << 20,
             progress_every: Duration::from_secs(1),
