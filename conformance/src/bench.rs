@@ -205,7 +205,8 @@ impl<'t> Bench<'t> {
     /// Opens the sink anew over what is stored.
     pub(crate) fn open(&mut self) -> Result<(), Broken> {
         self.sink = None;
-        self.sink = Some(self.storage.open_sink().map_err(|why| format!("the sink did not open: {why}"))?);
+        let opened = process::opening(|| self.storage.open_sink());
+        self.sink = Some(opened.map_err(|why| format!("the sink did not open: {why}"))?);
         Ok(())
     }
 
@@ -354,7 +355,7 @@ impl<'t> Bench<'t> {
 
     /// Opens a second sink beside the first, which is handed back.
     pub(crate) fn open_beside(&mut self) -> Result<Box<dyn Subject>, String> {
-        let second = self.storage.open_sink().map_err(|why| why.to_string())?;
+        let second = process::opening(|| self.storage.open_sink()).map_err(|why| why.to_string())?;
         self.sink.replace(second).ok_or_else(|| kit("no sink is open"))
     }
 

@@ -6,6 +6,7 @@ use std::{
     path::PathBuf,
     process::{self, Command, ExitStatus, Stdio},
     sync::{
+        PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -86,6 +87,16 @@ pub(crate) fn say(word: &str, text: &str) {
     let _ = writeln!(out, "\n{WORD}{word} {text}").and_then(|()| out.flush());
 }
 
+/// Until a new process runs its program it holds what every other thread has open, locks of targets among
+/// it: meanwhile nothing is opened.
+static SPAWNING: RwLock<()> = RwLock::new(());
+
+/// Opens something that may be locked by who had it open before.
+pub(crate) fn opening<T>(open: impl FnOnce() -> T) -> T {
+    let _none = SPAWNING.read().unwrap_or_else(PoisonError::into_inner);
+    open()
+}
+
 /// What a child is told.
 pub(crate) struct Call<'a> {
     pub(crate) sink: &'a str,
@@ -119,12 +130,12 @@ impl Call<'_> {
             command.env("CAPSTAN_FAULT", format!("{point}:{count}"));
         }
         let failed = |why: io::Error| kit(&format!("no child process: {why}"));
-        let mut process = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(failed)?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let spawned = {
+            let _alone = SPAWNING.write().unwrap_or_else(PoisonError::into_inner);
+            command.spawn()
+        };
+        let mut process = spawned.map_err(failed)?;
         let Some(stdout) = process.stdout.take() else { return Err(kit("a child without output")) };
         let (sender, words) = mpsc::channel();
         thread::spawn(move || {

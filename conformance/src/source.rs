@@ -288,7 +288,8 @@ fn read(bytes: &[u8], comes: Comes, position: &Position, next: &mut Seq) -> Resu
     let mut assembler = Assembler::new(Setup {
         captured,
         lower_case_table_names: 0,
-        position: position.clone(),
+        // What the stream may say of a table that is being copied, the rules decide.
+        position: position.clone().without_copies(),
         verify: BTreeMap::new(),
         until: None,
         checksum: true,
