@@ -134,12 +134,13 @@ impl Server {
                 self.set_session(&sql[4..], settings);
                 to.ok();
             }
-            sql if sql
-                .starts_with("SELECT CONSTRAINT_SCHEMA, TABLE_NAME FROM information_schema.REFERENTIAL") =>
+            sql if sql.starts_with(
+                "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS ",
+            ) =>
             {
-                to.columns(&["CONSTRAINT_SCHEMA", "TABLE_NAME"]);
+                to.columns(&["CONSTRAINT_SCHEMA", "TABLE_NAME", "CONSTRAINT_NAME"]);
                 for (schema, table) in &self.cascades {
-                    to.row(&[schema.as_bytes(), table.as_bytes()]);
+                    to.row(&[schema.as_bytes(), table.as_bytes(), b"to_parent"]);
                 }
                 to.end();
             }
