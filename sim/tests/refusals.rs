@@ -110,7 +110,13 @@ impl Pair {
                 Output::Idle { wake, .. } => wake,
                 Output::Halt(halt) => return Rest::Halted(halt.code),
                 Output::Stopped => return Rest::Stopped,
-                other => {
+                other @ Output::LoadCheckpoint(_)
+                | other @ Output::Reapply { .. }
+                | other @ Output::Connect(..)
+                | other @ Output::Secure(..)
+                | other @ Output::Transmit(..)
+                | other @ Output::Close(..)
+                | other @ Output::Event(_) => {
                     self.carry_out(other);
                     continue;
                 }
@@ -150,7 +156,11 @@ impl Pair {
             Output::Event(event) => {
                 self.pending.extend(ends(&event).map(|upto| Input::Durable { upto }));
             }
-            other => panic!("{other:?}"),
+            other @ Output::Reapply { .. }
+            | other @ Output::Secure(..)
+            | other @ Output::Halt(_)
+            | other @ Output::Stopped
+            | other @ Output::Idle { .. } => panic!("{other:?}"),
         }
     }
 
@@ -242,7 +252,15 @@ fn what_does_not_speak_the_protocol() {
                     let input = pair.pending.pop_front().unwrap();
                     pair.give(input);
                 }
-                output => pair.carry_out(output),
+                output @ Output::LoadCheckpoint(_)
+                | output @ Output::Reapply { .. }
+                | output @ Output::Connect(..)
+                | output @ Output::Secure(..)
+                | output @ Output::Transmit(..)
+                | output @ Output::Close(..)
+                | output @ Output::Event(_)
+                | output @ Output::Halt(_)
+                | output @ Output::Stopped => pair.carry_out(output),
             }
         }
         pair.session = None;
@@ -316,7 +334,15 @@ fn what_a_server_says_instead_of_the_stream() {
                     });
                     pair.give(input);
                 }
-                output => pair.carry_out(output),
+                output @ Output::LoadCheckpoint(_)
+                | output @ Output::Reapply { .. }
+                | output @ Output::Connect(..)
+                | output @ Output::Secure(..)
+                | output @ Output::Transmit(..)
+                | output @ Output::Close(..)
+                | output @ Output::Event(_)
+                | output @ Output::Halt(_)
+                | output @ Output::Stopped => pair.carry_out(output),
             }
         }
         let error = [&[0xff][..], &1236_u16.to_le_bytes(), b"#HY000", text.as_bytes()].concat();
