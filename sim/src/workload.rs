@@ -108,9 +108,16 @@ pub const SHAPES: &[Shape] = &[
 
 /// Makes transactions. What is in them comes from a pool that is encoded once for all runs; a group's head,
 /// with its GTID and time, is its own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Workload {
     made: usize,
+    line: usize,
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Self::seeded(0)
+    }
 }
 
 /// Bytes of a large row: all is an eighth of what a server's rows may be, and so are the limits of the core here.
@@ -129,6 +136,13 @@ struct Made {
     delivered: Option<(u64, u64)>,
 }
 
+impl Made {
+    fn committed(&self, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
+        let group = Group::with(GtidHead::new(Some(gtid), at), SERVER_ID, &self.content);
+        (group, Entry { gtid: Some(gtid), content: self.delivered, lost: false, poison: None })
+    }
+}
+
 static POOL: LazyLock<Vec<OnceLock<Made>>> =
     LazyLock::new(|| (0..SHAPES.len() * VARIANTS).map(|_| OnceLock::new()).collect());
 
@@ -136,31 +150,37 @@ impl Workload {
     /// One that begins elsewhere in the pool.
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
-        Self { made: seed as usize % VARIANTS }
+        Self { made: seed as usize % VARIANTS, line: LINE }
+    }
+
+    /// Its large rows have so many bytes. Contents of other than [`LINE`] are not of the pool.
+    #[must_use]
+    pub const fn with_lines_of(mut self, bytes: usize) -> Self {
+        self.line = bytes;
+        self
     }
 
     /// A transaction of this shape, committed at `at` (µs on the source's clock).
     pub fn make(&mut self, shape: Shape, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
         self.made += 1;
         let place = shape as usize * VARIANTS + self.made % VARIANTS;
-        let made = POOL[place].get_or_init(|| Maker::new(place).make(shape));
-        let group = Group::with(GtidHead::new(Some(gtid), at), SERVER_ID, &made.content);
-        (group, Entry { gtid: Some(gtid), content: made.delivered, lost: false, poison: None })
+        if self.line != LINE {
+            return Maker::new(place, self.line).make(shape).committed(gtid, at);
+        }
+        POOL[place].get_or_init(|| Maker::new(place, LINE).make(shape)).committed(gtid, at)
     }
 
     /// A transaction of so many large rows.
     pub fn huge(&mut self, rows: usize, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
         self.made += 1;
-        let made = Maker::new(1_000 + self.made).huge(rows);
-        let group = Group::with(GtidHead::new(Some(gtid), at), SERVER_ID, &made.content);
-        (group, Entry { gtid: Some(gtid), content: made.delivered, lost: false, poison: None })
+        Maker::new(1_000 + self.made, self.line).huge(rows).committed(gtid, at)
     }
 
     /// A group that cannot be delivered.
     #[must_use]
     pub fn poison(poison: Poison, gtid: Gtid, at: u64) -> (Arc<Group>, Entry) {
         let gtid = (poison != Poison::Anonymous).then_some(gtid);
-        let bodies = Maker::new(0).poison(poison);
+        let bodies = Maker::new(0, LINE).poison(poison);
         let group = Group::new(GtidHead::new(gtid, at), SERVER_ID, bodies);
         (group, Entry { gtid, content: None, lost: false, poison: Some(poison) })
     }
@@ -172,6 +192,8 @@ struct Maker {
     lines: Table,
     noise: Table,
     next_row: i64,
+    /// Bytes of a large row.
+    line: usize,
     choices: Choices,
 }
 
@@ -181,7 +203,7 @@ const SERVER_ID: u32 = 1;
 const TIMESTAMP: u32 = 1_795_000_000;
 
 impl Maker {
-    fn new(place: usize) -> Self {
+    fn new(place: usize, line: usize) -> Self {
         let orders = Table::new(
             100,
             CAPTURED,
@@ -203,7 +225,7 @@ impl Maker {
         let noise = Table::new(102, "elsewhere", "noise", vec![Column::bigint("id").not_null()]);
         // Rows of different contents have different numbers.
         let next_row = place as i64 * 1_000;
-        Self { orders, lines, noise, next_row, choices: Choices::seeded(place as u64) }
+        Self { orders, lines, noise, next_row, line, choices: Choices::seeded(place as u64) }
     }
 
     fn make(&mut self, shape: Shape) -> Made {
@@ -249,7 +271,7 @@ impl Maker {
 
     /// Large rows.
     fn huge(&mut self, rows: usize) -> Made {
-        let lines: Vec<RowChange> = (0..rows).map(|_| RowChange::Insert(self.line(LINE))).collect();
+        let lines: Vec<RowChange> = (0..rows).map(|_| RowChange::Insert(self.line(self.line))).collect();
         let mut hash = Truthful::default();
         hash.changes(&self.lines, &lines);
         let bodies = Group::changes(&[(&self.lines, lines)], &End::Xid);
@@ -335,7 +357,7 @@ impl Maker {
             // stream_above is 8 KiB here, and 32 KiB are held at most: some are larger than that.
             let rows = if self.next_row % 8_000 >= 7_000 { 60 } else { 14 + self.choices.below(8) };
             for _ in 0..rows {
-                lines.push(RowChange::Insert(self.line(LINE)));
+                lines.push(RowChange::Insert(self.line(self.line)));
             }
         } else if self.choices.chance(1, 3) {
             lines.push(RowChange::Insert(self.line(20)));
