@@ -178,7 +178,7 @@ fn blind(server: &Server) {
 
 /// A failover may say so for a while, so this one is tried again first.
 fn disabled(server: &Server) {
-    let limits = capstan::Limits { trouble_max: Duration::from_millis(600), ..hasty() };
+    let limits = capstan::Limits { trouble_max: Duration::from_secs(4), ..hasty() };
     let memory = Memory::new();
     let replica = replica_of(server).start(Start::Current).limits(limits).build().unwrap();
     let handle = replica.handle();

@@ -96,7 +96,7 @@ impl Writers {
             std::thread::spawn(move || {
                 let mut session = server.connect().unwrap();
                 let (mut numbers, mut written) = (Numbers(w), 0);
-                while !stop.load(Ordering::Relaxed) {
+                while !stop.load(Ordering::Relaxed) || written < 21 {
                     let table = KEYED[numbers.between(0, 6) as usize];
                     let at = |n: u64| key(table, n).replace(", ", " AND ");
                     let (one, other) = (numbers.between(0, rows * 2), numbers.between(0, rows * 2));
