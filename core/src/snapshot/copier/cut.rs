@@ -1,0 +1,163 @@
+//! The cut: lock, view, set, unlock; and who waits for it.
+
+use alloc::{boxed::Box, format};
+use core::time::Duration;
+
+use super::{Around, Copier, Did, Step, table::of_description};
+use crate::{
+    deliver::CopiedTable,
+    gtid::GtidSet,
+    halt::{Code, Detail, Halt},
+    link::{QueryResult, ResultSet, ServerError},
+    probe::Probe,
+    snapshot::rows::{Describe, DescribeStep, quoted_table},
+};
+
+pub(super) const BEGIN_VIEW: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
+pub(super) const EXECUTED: &str = "SELECT @@global.gtid_executed";
+pub(super) const WAITING: &str =
+    "SELECT COUNT(*) FROM performance_schema.processlist WHERE STATE = 'Waiting for table metadata lock'";
+
+/// How often is looked for statements that wait for our view.
+pub(super) const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// A commit that the stream has shown may not be counted yet.
+pub(super) const RECUT_PAUSE: Duration = Duration::from_millis(20);
+
+const ER_NO_SUCH_TABLE: u16 = 1146;
+const ER_LOCK_WAIT_TIMEOUT: u16 = 1205;
+const ER_LOCK_DEADLOCK: u16 = 1213;
+const ER_OPTION_PREVENTS_STATEMENT: u16 = 1290;
+const ER_QUERY_INTERRUPTED: u16 = 1317;
+const ER_READ_ONLY_MODE: u16 = 1836;
+const ER_TABLEACCESS_DENIED: u16 = 1142;
+const ER_DBACCESS_DENIED: u16 = 1044;
+
+impl Copier {
+    pub(super) fn lock_bound(&self, write: bool) -> Duration {
+        if write || self.read_only { self.terms.limits.lock_write } else { self.terms.limits.lock_read }
+    }
+
+    pub(super) fn ask_lock<P: Probe>(&mut self, name: &CopiedTable, write: bool, around: &mut Around<'_, P>) {
+        let processed = around.assembler.processed().clone();
+        around.assembler.gate_mut().begin_cut(name, &processed);
+        self.lock_wanted_since.get_or_insert(around.now);
+        let kind = if write { "WRITE" } else { "READ" };
+        let sql = format!("LOCK TABLES {} {kind}", quoted_table(&name.0, &name.1));
+        let until = around.now.after(self.lock_bound(write)).after(self.terms.step);
+        self.lock.ask(&sql, until, around.out);
+        self.step = Step::Locking { write, since: around.now, killed: false };
+    }
+
+    pub(super) fn not_locked<P: Probe>(
+        &mut self,
+        write: bool,
+        error: &ServerError,
+        around: &mut Around<'_, P>,
+    ) -> Did {
+        around.assembler.gate_mut().end_cut();
+        let Some(name) = around.assembler.gate().next_table().cloned() else {
+            self.step = Step::Next;
+            return Did::Moved;
+        };
+        match error.number() {
+            ER_QUERY_INTERRUPTED | ER_LOCK_WAIT_TIMEOUT | ER_LOCK_DEADLOCK if !write && !self.read_only => {
+                self.ask_lock(&name, true, around);
+                return Did::Moved;
+            }
+            ER_OPTION_PREVENTS_STATEMENT | ER_READ_ONLY_MODE if write => self.read_only = true,
+            // The stream will say what became of the table.
+            ER_NO_SUCH_TABLE | ER_QUERY_INTERRUPTED | ER_LOCK_WAIT_TIMEOUT | ER_LOCK_DEADLOCK => {}
+            ER_TABLEACCESS_DENIED | ER_DBACCESS_DENIED => {
+                let halt = Halt::new(Code::MissingPrivilege).with_server_error(error.number());
+                let halt = halt.of_table(&name.0, &name.1).with(Detail::Privilege("SELECT, LOCK TABLES"));
+                return Did::Halt(halt);
+            }
+            _ => return self.of_failure(error, around),
+        }
+        let since = self.lock_wanted_since.unwrap_or(around.now);
+        if around.now.since(since) < self.terms.limits.lock_max {
+            self.step = Step::Pausing(around.now.after(self.terms.limits.lock_pause));
+        } else {
+            self.lock.ask("XA RECOVER", around.now.after(self.terms.step), around.out);
+            self.step = Step::AskingXa;
+        }
+        Did::Moved
+    }
+
+    /// The set is known, and the lock still held.
+    pub(super) fn settle<P: Probe>(&mut self, rows: &ResultSet, around: &mut Around<'_, P>) -> Did {
+        let text = rows.cell(0, 0).flatten().and_then(|cell| core::str::from_utf8(cell).ok());
+        let Some(gtid_set) = text.and_then(|text| text.parse::<GtidSet>().ok()) else {
+            let note = Detail::Note("The server's GTID set could not be read");
+            return self.lose(Halt::new(Code::SourceUnreachable).with(note), around);
+        };
+        self.gtid_set = gtid_set;
+        let Some(name) = around.assembler.gate().next_table().cloned() else {
+            return self.unlock(around);
+        };
+        let known = self.table.as_ref().is_some_and(|table| table.name == name);
+        if known && around.assembler.gate().is_described() {
+            return self.unlock(around);
+        }
+        let describe = Describe::new(&name.0, &name.1);
+        self.lock.ask(&describe.statement(), around.now.after(self.terms.step), around.out);
+        self.step = Step::Describing(Box::new(describe));
+        Did::Moved
+    }
+
+    pub(super) fn describe<P: Probe>(
+        &mut self,
+        describe: Describe,
+        rows: &ResultSet,
+        around: &mut Around<'_, P>,
+    ) -> Did {
+        let Some(name) = around.assembler.gate().next_table().cloned() else {
+            return self.unlock(around);
+        };
+        match describe.on_result(rows) {
+            Ok(DescribeStep::More(describe)) => {
+                self.lock.ask(&describe.statement(), around.now.after(self.terms.step), around.out);
+                self.step = Step::Describing(Box::new(describe));
+                Did::Moved
+            }
+            Ok(DescribeStep::Done(described)) => match self.described(name, *described, around) {
+                Ok(()) => self.unlock(around),
+                Err(halt) => Did::Halt(halt),
+            },
+            Err(error) => Did::Halt(of_description(&error).of_table(&name.0, &name.1)),
+        }
+    }
+
+    pub(super) fn unlock<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
+        // Before the lock is given up: behind it come changes that are not in the set.
+        self.cut_good = around.assembler.gate_mut().cut_is(&self.gtid_set);
+        self.lock.ask("UNLOCK TABLES", around.now.after(self.terms.step), around.out);
+        self.step = Step::Unlocking;
+        Did::Moved
+    }
+
+    pub(super) fn end_view<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
+        self.view.ask("ROLLBACK", around.now.after(self.terms.step), around.out);
+        self.step = Step::Ending;
+        Did::Moved
+    }
+
+    /// Who waits for our view makes all who come later wait, too: it is given up after this chunk, and if that takes
+    /// long, at once.
+    pub(super) fn watched<P: Probe>(&mut self, result: &QueryResult, around: &mut Around<'_, P>) -> Did {
+        self.watch_at = around.now.after(WATCH_EVERY);
+        let waiting = match result {
+            QueryResult::Rows(rows) => rows.cell(0, 0).flatten().is_some_and(|cell| &**cell != b"0"),
+            QueryResult::Ok(_) => false,
+            QueryResult::Failed(_) => {
+                self.can_watch = false;
+                false
+            }
+        };
+        self.waited_for = if waiting { self.waited_for.saturating_add(1) } else { 0 };
+        if self.waited_for > 1 && matches!(self.step, Step::Reading | Step::Held) {
+            return self.give_up_reading(around);
+        }
+        Did::Moved
+    }
+}

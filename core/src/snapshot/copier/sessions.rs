@@ -1,0 +1,213 @@
+//! The connections: dialled, set up, and what they say.
+
+use core::time::Duration;
+
+use super::{
+    Around, Copier, Did, Step,
+    cut::{EXECUTED, RECUT_PAUSE, WATCH_EVERY},
+};
+use crate::{
+    gtid::Uuid,
+    halt::{Code, Detail, Halt},
+    link::{QueryResult, ServerError},
+    probe::Probe,
+    replica::{CopyLink, DialEpoch},
+    snapshot::{
+        client::{Said, failed},
+        rows::SESSION,
+    },
+    time::Now,
+};
+
+/// Statements after login; the last one tells which server this is.
+const SETUP_LOCK: [&str; 3] =
+    [SESSION, "SET SESSION lock_wait_timeout = 60, wait_timeout = 30", "SELECT @@global.server_uuid"];
+const SETUP_VIEW: [&str; 3] = [SESSION, "SET SESSION wait_timeout = 3600", "SELECT @@global.server_uuid"];
+
+impl Copier {
+    pub(super) fn connect<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
+        let until = around.now.after(self.terms.step);
+        let mut dialled = false;
+        for (client, setup) in
+            [(&mut self.lock, &mut self.lock_setup), (&mut self.view, &mut self.view_setup)]
+        {
+            if client.is_closed() {
+                *around.epochs = around.epochs.wrapping_add(1);
+                *setup = 0;
+                client.dial(DialEpoch(*around.epochs), until, around.out);
+                dialled = true;
+            }
+        }
+        if dialled {
+            return Did::Moved;
+        }
+        let ready = self.lock_setup == SETUP_LOCK.len() && self.view_setup == SETUP_VIEW.len();
+        if ready && self.lock.is_idle() && self.view.is_idle() {
+            self.step = Step::Next;
+            return Did::Moved;
+        }
+        Did::Nothing
+    }
+
+    pub(super) fn heard<P: Probe>(&mut self, link: CopyLink, said: Said, around: &mut Around<'_, P>) -> Did {
+        match said {
+            Said::Nothing => Did::Nothing,
+            Said::Moved => Did::Moved,
+            Said::LoggedIn => self.set_up(link, None, around),
+            Said::Answer(result) => self.answered(link, result, around),
+            Said::Row(row) => self.row(&row, around),
+            Said::End(end) => self.end_of_rows(&end, around),
+            Said::Lost(halt) => self.lose(halt, around),
+            Said::Refused(halt) => Did::Halt(halt),
+        }
+    }
+
+    /// The next statement of the session's beginning, or the judgement of the last.
+    pub(super) fn set_up<P: Probe>(
+        &mut self,
+        link: CopyLink,
+        answer: Option<QueryResult>,
+        around: &mut Around<'_, P>,
+    ) -> Did {
+        let until = around.now.after(self.terms.step);
+        let (client, done, statements) = match link {
+            CopyLink::Lock => (&mut self.lock, &mut self.lock_setup, &SETUP_LOCK),
+            CopyLink::View(_) => (&mut self.view, &mut self.view_setup, &SETUP_VIEW),
+        };
+        match answer {
+            None => {}
+            Some(QueryResult::Failed(error)) => return self.of_failure(&error, around),
+            Some(QueryResult::Ok(_)) => *done = done.saturating_add(1),
+            Some(QueryResult::Rows(rows)) => {
+                *done = done.saturating_add(1);
+                let text = rows.cell(0, 0).flatten().and_then(|cell| core::str::from_utf8(cell).ok());
+                let uuid = text.and_then(|text| text.parse::<Uuid>().ok());
+                if uuid != self.terms.source {
+                    return self.lose(Halt::new(Code::SnapshotSourceChanged), around);
+                }
+            }
+        }
+        if let Some(statement) = statements.get(*done) {
+            client.ask(statement, until, around.out);
+        }
+        Did::Moved
+    }
+
+    pub(super) fn answered<P: Probe>(
+        &mut self,
+        link: CopyLink,
+        result: QueryResult,
+        around: &mut Around<'_, P>,
+    ) -> Did {
+        let unset = match link {
+            CopyLink::Lock => self.lock_setup < SETUP_LOCK.len(),
+            CopyLink::View(_) => self.view_setup < SETUP_VIEW.len(),
+        };
+        if unset {
+            return self.set_up(link, Some(result), around);
+        }
+        match link {
+            CopyLink::Lock => self.lock_answered(result, around),
+            CopyLink::View(_) => self.view_answered(result, around),
+        }
+    }
+
+    pub(super) fn lock_answered<P: Probe>(&mut self, result: QueryResult, around: &mut Around<'_, P>) -> Did {
+        if core::mem::take(&mut self.watching) {
+            return self.watched(&result, around);
+        }
+        match (core::mem::replace(&mut self.step, Step::Next), result) {
+            (Step::Locking { .. }, QueryResult::Ok(_)) => {
+                self.step = Step::Locked;
+                Did::Moved
+            }
+            (Step::Locking { write, .. }, QueryResult::Failed(error)) => {
+                self.not_locked(write, &error, around)
+            }
+            (Step::Settled, QueryResult::Rows(rows)) => self.settle(&rows, around),
+            (Step::Describing(describe), QueryResult::Rows(rows)) => self.describe(*describe, &rows, around),
+            (Step::Unlocking, QueryResult::Ok(_)) => {
+                if !self.cut_good {
+                    // What the stream has shown is not counted yet.
+                    self.step = Step::End;
+                }
+                Did::Moved
+            }
+            (Step::AskingXa, result) => {
+                let code = match result {
+                    QueryResult::Rows(rows) if !rows.rows.is_empty() => Code::SnapshotBlockedByXa,
+                    QueryResult::Rows(_) | QueryResult::Ok(_) | QueryResult::Failed(_) => {
+                        Code::SnapshotLockUnavailable
+                    }
+                };
+                let name = around.assembler.gate().next_table().cloned().unwrap_or_default();
+                Did::Halt(Halt::new(code).of_table(&name.0, &name.1))
+            }
+            (_, QueryResult::Failed(error)) => self.of_failure(&error, around),
+            (_, QueryResult::Ok(_) | QueryResult::Rows(_)) => self.out_of_step(around),
+        }
+    }
+
+    pub(super) fn view_answered<P: Probe>(&mut self, result: QueryResult, around: &mut Around<'_, P>) -> Did {
+        match (&self.step, result) {
+            (Step::Viewing, QueryResult::Ok(_)) => {
+                self.view_open = true;
+                self.cut_at = around.now;
+                self.watch_at = around.now.after(WATCH_EVERY);
+                self.waited_for = 0;
+                self.lock.ask(EXECUTED, around.now.after(self.terms.step), around.out);
+                self.step = Step::Settled;
+                Did::Moved
+            }
+            (Step::Ending, QueryResult::Ok(_)) => {
+                self.view_open = false;
+                self.step =
+                    if self.cut_good { Step::Next } else { Step::Pausing(around.now.after(RECUT_PAUSE)) };
+                Did::Moved
+            }
+            // Of KILL QUERY: the statement may have ended before it.
+            (Step::Locking { .. } | Step::Locked | Step::Pausing(_) | Step::Next | Step::AskingXa, _) => {
+                Did::Moved
+            }
+            (_, QueryResult::Failed(error)) => self.of_failure(&error, around),
+            (_, QueryResult::Ok(_) | QueryResult::Rows(_)) => self.out_of_step(around),
+        }
+    }
+
+    pub(super) fn out_of_step<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
+        let note = Detail::Note("The server's answer does not fit what was asked");
+        self.lose(Halt::new(Code::SourceUnreachable).with(note), around)
+    }
+
+    pub(super) fn of_failure<P: Probe>(&mut self, error: &ServerError, around: &mut Around<'_, P>) -> Did {
+        match failed(error, "SELECT, LOCK TABLES") {
+            Said::Refused(halt) => Did::Halt(halt),
+            Said::Lost(halt) => self.lose(halt, around),
+            Said::Nothing | Said::Moved | Said::LoggedIn | Said::Answer(_) | Said::Row(_) | Said::End(_) => {
+                Did::Nothing
+            }
+        }
+    }
+
+    /// A connection is gone or of no use: both are made anew, and the cut with them.
+    pub(super) fn lose<P: Probe>(&mut self, halt: Halt, around: &mut Around<'_, P>) -> Did {
+        self.close(around.out);
+        around.assembler.gate_mut().end_cut();
+        self.view_open = false;
+        self.watching = false;
+        self.result_open = false;
+        self.cut_good = false;
+        self.failures = self.failures.saturating_add(1);
+        if self.is_over(around.now) {
+            return Did::Halt(halt);
+        }
+        let wait = Duration::from_millis(100).saturating_mul(1 << self.failures.min(6));
+        self.step = Step::Pausing(around.now.after(wait));
+        Did::Moved
+    }
+
+    pub(super) fn is_over(&mut self, now: Now) -> bool {
+        let since = *self.trouble_since.get_or_insert(now);
+        now.since(since) >= self.terms.trouble_max
+    }
+}
