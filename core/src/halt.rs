@@ -215,7 +215,7 @@ codes! {
     PositionWriteFailed, "position_write_failed", Sink, Store, "The position could not be stored.", "Check the checkpoint's storage.";
     TargetFull, "target_full", Sink, Sink, "The target's storage is full.", "Free space; nothing is lost, start again.";
 
-    SnapshotKeyUnsupported, "snapshot_key_unsupported", Snapshot, Snapshot, "A table has no key the initial copy can walk along.", "Give the table a primary key, or leave it out.";
+    SnapshotKeyUnsupported, "snapshot_key_unsupported", Snapshot, Snapshot, "A table is a view, or of a storage engine that has no consistent view.", "Leave it out, or make it an InnoDB table.";
     SnapshotLockUnavailable, "snapshot_lock_unavailable", Snapshot, Snapshot, "The short table lock of the initial copy was not granted.", "Look for long transactions on the table; grant LOCK TABLES.";
     SnapshotBlockedByXa, "snapshot_blocked_by_xa", Snapshot, Snapshot, "A prepared XA transaction holds the table.", "Resolve it: XA RECOVER, then XA COMMIT or XA ROLLBACK.";
     SnapshotCollationDisagrees, "snapshot_collation_disagrees", Snapshot, Snapshot, "The server's order of a string key is not the order of its weights.", "Report the collation; leave the table out.";

@@ -85,6 +85,9 @@ pub struct CopyStatus {
     pub rows: u64,
     /// Chunks they came in.
     pub chunks: u64,
+    /// Why this process copies it as a whole, from one view that stays open to its last row; `None` where it
+    /// walks along a key, or has not come to it.
+    pub whole: Option<&'static str>,
 }
 
 fn text_of<S: Serializer>(set: &Option<GtidSet>, serializer: S) -> Result<S::Ok, S::Error> {

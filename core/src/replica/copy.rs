@@ -89,8 +89,14 @@ impl<P: Probe> Replica<P> {
         let room = self.copy_room();
         let copier = self.copier.as_deref_mut()?;
         let Phase::Streaming(_, assembler) = &mut self.phase else { return None };
-        let mut around =
-            Around { now: self.now, assembler, out: &mut self.outputs, epochs: &mut self.copy_epochs, room };
+        let mut around = Around {
+            now: self.now,
+            assembler,
+            out: &mut self.outputs,
+            epochs: &mut self.copy_epochs,
+            room,
+            whole: &mut self.facts.copied_whole,
+        };
         Some(work(copier, &mut around))
     }
 

@@ -18,7 +18,7 @@ pub mod requirements;
 mod seam;
 mod stream;
 
-use alloc::{boxed::Box, collections::VecDeque};
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 use core::{fmt, time::Duration};
 
 pub use seam::{
@@ -29,7 +29,7 @@ use self::{entropy::Entropy, gates::Findings, phase::Phase};
 use crate::{
     assemble::Assembler,
     config::{Config, Start},
-    deliver::{Event, FailureClass, Holds, Position, Seq, SinkFailure},
+    deliver::{CopiedTable, Event, FailureClass, Holds, Position, Seq, SinkFailure},
     gtid::GtidSet,
     halt::{Code, Halt},
     probe::{Mark, Mutant, Probe, Quiet},
@@ -126,6 +126,9 @@ pub struct Facts {
     pub purged: Option<GtidSet>,
     /// The last processed transaction is purged, so the source's history could not be verified.
     pub history_unverified: bool,
+    /// Tables that this process copies as a whole, and why: each from one view that stays open to its last
+    /// row. The stream waits before a change of it that the view lacks, and what is lost begins anew.
+    pub copied_whole: Vec<(CopiedTable, &'static str)>,
     /// The last trouble of the link, until it lives again.
     pub trouble: Option<Code>,
 }

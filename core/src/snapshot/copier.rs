@@ -1,7 +1,7 @@
 //! The copy of one table after the other: cut, chunks, next cut.
 //!
 //! ```text
-//! Connecting → Next → Locking → Viewing → Settled (→ Describing) → Unlocking → Next → Reading ⇄ Held → Next …
+//! Connecting (→ Surveying) → Next → Locking → Viewing → Settled (→ Describing) → Unlocking → Next → Reading ⇄ Held → Next …
 //! ```
 //!
 //! A cut is made by two connections: one locks the table, the other begins its consistent view while the lock is
@@ -10,15 +10,15 @@
 //! granted as soon as the transactions that are open now end; the other connection kills the statement that waits for
 //! too long, so that writers behind it never wait longer than that.
 
-use alloc::{boxed::Box, collections::VecDeque, format};
+use alloc::{boxed::Box, collections::VecDeque, format, vec::Vec};
 use core::time::Duration;
 
 use bytes::Bytes;
 
 use self::{
     chunks::SILENCE_MAX,
-    cut::{BEGIN_VIEW, WAITING},
-    table::Table,
+    cut::{BEGIN_VIEW, waiting_for},
+    table::{Survey, Table},
 };
 use super::{
     client::{Client, of_loss},
@@ -28,7 +28,7 @@ use super::{
 use crate::{
     assemble::Assembler,
     capture::CapturedSet,
-    deliver::{KeyParts, SnapshotChunk, TableCopy},
+    deliver::{CopiedTable, KeyParts, SnapshotChunk, TableCopy},
     gtid::{GtidSet, Uuid},
     halt::{Code, Detail, Halt},
     link::Login,
@@ -66,6 +66,8 @@ pub(crate) struct Around<'a, P: Probe> {
     pub(crate) epochs: &'a mut u32,
     /// Whether more may be read for the sink.
     pub(crate) room: bool,
+    /// Tables that are copied as a whole, and why.
+    pub(crate) whole: &'a mut Vec<(CopiedTable, &'static str)>,
 }
 
 /// What came of a step.
@@ -90,6 +92,8 @@ pub(crate) struct Copier {
     lock_setup: usize,
     view_setup: usize,
     step: Step,
+    /// The tables were looked at.
+    surveyed: bool,
     table: Option<Table>,
     /// The consistent view is open.
     view_open: bool,
@@ -120,6 +124,7 @@ pub(crate) struct Copier {
 enum Step {
     Connecting,
     Pausing(Now),
+    Surveying(Box<Survey>),
     Next,
     Locking { write: bool, since: Now, killed: bool },
     Locked,
@@ -143,6 +148,7 @@ impl Copier {
             lock_setup: 0,
             view_setup: 0,
             step: Step::Connecting,
+            surveyed: false,
             table: None,
             view_open: false,
             cut_at: Now(0),
@@ -228,6 +234,7 @@ impl Copier {
             Step::Reading => room,
             Step::Connecting
             | Step::Pausing(_)
+            | Step::Surveying(_)
             | Step::Next
             | Step::Locking { .. }
             | Step::Locked
@@ -248,6 +255,7 @@ impl Copier {
             Step::Locking { write, since, killed: false } => Some(since.after(self.lock_bound(*write))),
             Step::Locking { .. }
             | Step::Connecting
+            | Step::Surveying(_)
             | Step::Next
             | Step::Locked
             | Step::Viewing
@@ -272,10 +280,10 @@ impl Copier {
             return Did::Done;
         }
         let now = around.now;
-        if matches!(self.step, Step::Reading) {
+        if self.result_open {
             // While nothing is read, silence is our doing.
             self.view.deadline = match self.view.deadline {
-                _ if !around.room => None,
+                _ if !self.reads(around.room) => None,
                 None => Some(now.after(SILENCE_MAX)),
                 some => some,
             };
@@ -303,8 +311,9 @@ impl Copier {
     fn act<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
         let now = around.now;
         if self.view_open && self.can_watch && !self.watching && self.lock.is_idle() && self.watch_at <= now {
+            let Some(table) = &self.table else { return Did::Nothing };
             self.watching = true;
-            self.lock.ask(WAITING, now.after(self.terms.step), around.out);
+            self.lock.ask(&waiting_for(&table.name), now.after(self.terms.step), around.out);
             return Did::Moved;
         }
         match &mut self.step {
@@ -342,6 +351,7 @@ impl Copier {
             }
             Step::Held => self.hand_over(around),
             Step::Pausing(_)
+            | Step::Surveying(_)
             | Step::Locked
             | Step::Viewing
             | Step::Settled

@@ -7,7 +7,7 @@ use capstan_core::{
     deliver::{CopyState, Delivery, Event, Position, Seq},
     gtid::GtidSet,
     halt::{Code, Halt},
-    replica::Replica,
+    replica::{Facts, Replica},
     time::Now,
 };
 
@@ -41,6 +41,8 @@ pub(super) struct Watch {
     sink_trouble: Option<Code>,
     link_trouble: Option<Code>,
     dirty: bool,
+    /// How many tables that are copied as a whole were told of.
+    told_whole: usize,
     /// Where to stop, until it was looked at.
     until: Option<GtidSet>,
 }
@@ -64,6 +66,7 @@ impl Watch {
             sink_trouble: None,
             link_trouble: None,
             dirty: true,
+            told_whole: 0,
             until,
         }
     }
@@ -145,6 +148,15 @@ impl Watch {
                 tracing::warn!(code = code.as_str(), "no stream from the source at the moment; trying again");
             }
         }
+        for ((schema, table), why) in facts.copied_whole.iter().skip(self.told_whole) {
+            tracing::warn!(
+                table = %format_args!("{schema}.{table}"),
+                why,
+                "copied as a whole: its view stays open to the last row, the stream waits where the table was \
+                 changed meanwhile, and a lost connection begins it anew"
+            );
+        }
+        self.told_whole = facts.copied_whole.len();
         if let Some(executed) = &facts.executed
             && let Some(until) = self.until.take()
         {
@@ -191,7 +203,7 @@ impl Watch {
         status.ahead_of_purged =
             facts.purged.as_ref().zip(set).map(|(purged, set)| set.subtract(purged).count());
         status.history_unverified = facts.history_unverified;
-        status.copies = durable.map(copies).unwrap_or_default();
+        status.copies = durable.map(|durable| copies(durable, facts)).unwrap_or_default();
         let trouble = halt.map(|halt| halt.code).or(self.sink_trouble).or(facts.trouble);
         status.trouble = trouble.map(Code::as_str);
     }
@@ -228,14 +240,16 @@ impl Watch {
 }
 
 /// The tables of a copy that is not at its end.
-fn copies(durable: &Position) -> Vec<CopyStatus> {
+fn copies(durable: &Position, facts: &Facts) -> Vec<CopyStatus> {
     let copies = durable.copies();
     if copies.values().all(|copy| copy.state == CopyState::Done) {
         return Vec::new();
     }
-    let told = copies.iter().map(|((schema, table), copy)| CopyStatus {
-        schema: schema.clone(),
-        table: table.clone(),
+    let whole = |table| facts.copied_whole.iter().find(|(name, _)| name == table).map(|(_, why)| *why);
+    let told = copies.iter().map(|(name, copy)| CopyStatus {
+        schema: name.0.clone(),
+        table: name.1.clone(),
+        whole: whole(name),
         state: copy.state.as_str(),
         rows: copy.rows,
         chunks: copy.chunks,

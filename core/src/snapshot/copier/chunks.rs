@@ -92,7 +92,11 @@ impl Copier {
             return Did::Halt(halt.of_table(&name.0, &name.1));
         }
         self.result_rows = self.result_rows.saturating_add(1);
-        if encoder.bytes() >= self.terms.limits.chunk_bytes && !self.is_finding_end(around) {
+        let limits = &self.terms.limits;
+        // Along a key the statement bounds the rows.
+        let whole = self.table.as_ref().is_some_and(|table| table.key.is_none());
+        let full = encoder.bytes() >= limits.chunk_bytes || (whole && encoder.rows() >= limits.chunk_rows);
+        if full && !self.is_finding_end(around) {
             self.step = Step::Held;
         }
         Did::Moved

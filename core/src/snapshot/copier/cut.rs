@@ -1,6 +1,6 @@
 //! The cut: lock, view, set, unlock; and who waits for it.
 
-use alloc::{boxed::Box, format};
+use alloc::{boxed::Box, format, string::String};
 use core::time::Duration;
 
 use super::{Around, Copier, Did, Step, table::of_description};
@@ -10,13 +10,24 @@ use crate::{
     halt::{Code, Detail, Halt},
     link::{QueryResult, ResultSet, ServerError},
     probe::Probe,
-    snapshot::rows::{Describe, DescribeStep, quoted_table},
+    snapshot::rows::{Describe, DescribeStep, quoted_table, text},
 };
 
 pub(super) const BEGIN_VIEW: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
 pub(super) const EXECUTED: &str = "SELECT @@global.gtid_executed";
-pub(super) const WAITING: &str =
-    "SELECT COUNT(*) FROM performance_schema.processlist WHERE STATE = 'Waiting for table metadata lock'";
+
+/// Counts who waits for a lock on the table; where the server does not watch its locks, for one on any table.
+pub(super) fn waiting_for((schema, table): &CopiedTable) -> String {
+    let (schema, table) = (text(schema), text(table));
+    format!(
+        "SELECT CASE WHEN (SELECT ENABLED FROM performance_schema.setup_instruments \
+         WHERE NAME = 'wait/lock/metadata/sql/mdl') = 'YES' \
+         THEN (SELECT COUNT(*) FROM performance_schema.metadata_locks WHERE LOCK_STATUS = 'PENDING' \
+         AND OBJECT_TYPE = 'TABLE' AND OBJECT_SCHEMA = {schema} AND OBJECT_NAME = {table}) \
+         ELSE (SELECT COUNT(*) FROM performance_schema.processlist \
+         WHERE STATE = 'Waiting for table metadata lock') END"
+    )
+}
 
 /// How often is looked for statements that wait for our view.
 pub(super) const WATCH_EVERY: Duration = Duration::from_secs(1);
@@ -100,7 +111,7 @@ impl Copier {
             return self.unlock(around);
         }
         let describe = Describe::new(&name.0, &name.1);
-        self.lock.ask(&describe.statement(), around.now.after(self.terms.step), around.out);
+        self.ask_about(&describe, around);
         self.step = Step::Describing(Box::new(describe));
         Did::Moved
     }
@@ -116,7 +127,7 @@ impl Copier {
         };
         match describe.on_result(rows) {
             Ok(DescribeStep::More(describe)) => {
-                self.lock.ask(&describe.statement(), around.now.after(self.terms.step), around.out);
+                self.ask_about(&describe, around);
                 self.step = Step::Describing(Box::new(describe));
                 Did::Moved
             }

@@ -43,8 +43,7 @@ impl Copier {
         }
         let ready = self.lock_setup == SETUP_LOCK.len() && self.view_setup == SETUP_VIEW.len();
         if ready && self.lock.is_idle() && self.view.is_idle() {
-            self.step = Step::Next;
-            return Did::Moved;
+            return self.survey(around);
         }
         Did::Nothing
     }
@@ -125,6 +124,7 @@ impl Copier {
                 self.not_locked(write, &error, around)
             }
             (Step::Settled, QueryResult::Rows(rows)) => self.settle(&rows, around),
+            (Step::Surveying(survey), QueryResult::Rows(rows)) => self.surveyed(*survey, &rows, around),
             (Step::Describing(describe), QueryResult::Rows(rows)) => self.describe(*describe, &rows, around),
             (Step::Unlocking, QueryResult::Ok(_)) => {
                 if !self.cut_good {

@@ -1,15 +1,19 @@
-//! A table that was described: whether it can be copied, and along which key.
+//! A table that was described: whether it can be copied, and along which key. All of them are looked at before
+//! anything is read.
 
-use alloc::{format, sync::Arc};
+use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Around, Copier};
+use super::{Around, Copier, Did, Step};
 use crate::{
-    deliver::CopiedTable,
+    deliver::{CopiedTable, CopyState},
     halt::{Code, Detail, Halt},
+    link::ResultSet,
     probe::Probe,
-    snapshot::rows::{CopyKey, DescribeError, Described, KeyOrder, KeyUnsupported, TableKind},
+    snapshot::rows::{
+        CopyKey, Describe, DescribeError, DescribeStep, Described, KeyOrder, KeyUnsupported, TableKind,
+    },
     value::TableVersion,
 };
 
@@ -22,30 +26,93 @@ pub(super) struct Table {
     pub(super) fingerprint: u64,
 }
 
+/// Tables that are still to be looked at, and the one that is.
+pub(super) struct Survey {
+    left: Vec<CopiedTable>,
+    describe: Describe,
+}
+
 impl Copier {
+    /// Looks at every table before the first is read, so that what cannot be copied is told at once.
+    pub(super) fn survey<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
+        let copies = around.assembler.gate().copies();
+        let untouched = copies.values().all(|copy| copy.state == CopyState::Waiting);
+        let left = if untouched && !self.surveyed { copies.keys().cloned().collect() } else { Vec::new() };
+        self.surveyed = true;
+        self.survey_next(left, around)
+    }
+
+    fn survey_next<P: Probe>(&mut self, mut left: Vec<CopiedTable>, around: &mut Around<'_, P>) -> Did {
+        self.step = match left.pop() {
+            None => Step::Next,
+            Some((schema, table)) => {
+                let describe = Describe::new(&schema, &table);
+                left.push((schema, table));
+                self.ask_about(&describe, around);
+                Step::Surveying(Box::new(Survey { left, describe }))
+            }
+        };
+        Did::Moved
+    }
+
+    pub(super) fn ask_about<P: Probe>(&mut self, describe: &Describe, around: &mut Around<'_, P>) {
+        self.lock.ask(&describe.statement(), around.now.after(self.terms.step), around.out);
+    }
+
+    pub(super) fn surveyed<P: Probe>(
+        &mut self,
+        survey: Survey,
+        rows: &ResultSet,
+        around: &mut Around<'_, P>,
+    ) -> Did {
+        let Survey { mut left, describe } = survey;
+        match describe.on_result(rows) {
+            Ok(DescribeStep::More(describe)) => {
+                self.ask_about(&describe, around);
+                self.step = Step::Surveying(Box::new(Survey { left, describe }));
+                Did::Moved
+            }
+            Ok(DescribeStep::Done(described)) => match (left.pop(), refused(&described.kind)) {
+                (Some(name), Some(note)) => Did::Halt(unsupported(&name, note)),
+                (Some(_) | None, _) => self.survey_next(left, around),
+            },
+            // The stream will say what became of the table.
+            Err(DescribeError::NoSuchTable) => {
+                left.pop();
+                self.survey_next(left, around)
+            }
+            Err(error) => {
+                let (schema, table) = left.pop().unwrap_or_default();
+                Did::Halt(of_description(&error).of_table(&schema, &table))
+            }
+        }
+    }
+
     pub(super) fn described<P: Probe>(
         &mut self,
         name: CopiedTable,
         mut described: Described,
         around: &mut Around<'_, P>,
     ) -> Result<(), Halt> {
-        let refused = |note| {
-            let halt = Halt::new(Code::SnapshotKeyUnsupported).of_table(&name.0, &name.1);
-            halt.with(Detail::Note(note))
-        };
-        match &described.kind {
-            TableKind::InnoDb => {}
-            TableKind::Engine(_) => return Err(refused("Its storage engine has no consistent view")),
-            TableKind::View => return Err(refused("It is a view")),
+        if let Some(note) = refused(&described.kind) {
+            return Err(unsupported(&name, note));
         }
         let captured = &self.terms.captured;
         described.version.leave_out(|column| captured.column_captured(&name.0, &name.1, column));
-        let key = described.key().map_err(|reason| refused(of_key(&reason)))?;
-        // The gate could copy it as a whole, from one cut; that is not tried against servers yet.
-        if !key.is_ordered_here() {
-            return Err(refused("Keys of text are not copied yet"));
-        }
-        let key = Some(Arc::new(key));
+        let whole = match described.key() {
+            Ok(key) if key.is_ordered_here() => Ok(key),
+            Ok(_) => Err("A column of its key is text"),
+            Err(reason) => Err(of_key(&reason)),
+        };
+        let key = match whole {
+            Ok(key) => Some(Arc::new(key)),
+            Err(why) => {
+                if around.whole.iter().all(|(known, _)| *known != name) {
+                    around.whole.push((name.clone(), why));
+                }
+                None
+            }
+        };
         let version = Arc::new(described.version);
         let fingerprint = key.as_ref().map_or(0, |key| fingerprint(&version, key));
         around.assembler.gate_mut().described(&version, key.as_ref(), fingerprint);
@@ -53,6 +120,19 @@ impl Copier {
         self.table = Some(Table { name, version, key, fingerprint });
         Ok(())
     }
+}
+
+/// Why a table of this kind cannot be copied at all.
+const fn refused(kind: &TableKind) -> Option<&'static str> {
+    match kind {
+        TableKind::InnoDb => None,
+        TableKind::Engine(_) => Some("Its storage engine has no consistent view"),
+        TableKind::View => Some("It is a view"),
+    }
+}
+
+fn unsupported(name: &CopiedTable, note: &'static str) -> Halt {
+    Halt::new(Code::SnapshotKeyUnsupported).of_table(&name.0, &name.1).with(Detail::Note(note))
 }
 
 /// Tells keys apart that cannot be compared with each other: another index, other columns, other types.
@@ -74,6 +154,7 @@ fn fingerprint(version: &TableVersion, key: &CopyKey) -> u64 {
     full.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
+/// Why a table is copied as a whole.
 const fn of_key(reason: &KeyUnsupported) -> &'static str {
     match reason {
         KeyUnsupported::NoKey => "It has no primary key and no unique key without NULL",

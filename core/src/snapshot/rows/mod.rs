@@ -25,4 +25,4 @@ mod tests;
 pub use describe::{Describe, DescribeError, DescribeStep, Described, TableKind};
 pub use encode::{CellFault, RowEncoder, RowError};
 pub use key::{CopyKey, CopyKeyPart, KeyOrder, KeyUnsupported};
-pub use sql::{SESSION, hex, quoted, quoted_table, select_list};
+pub use sql::{SESSION, hex, quoted, quoted_table, select_list, text};

@@ -47,7 +47,8 @@ pub fn hex(bytes: &[u8], out: &mut String) {
 }
 
 /// Text as a literal.
-pub(super) fn text(text: &str) -> String {
+#[must_use]
+pub fn text(text: &str) -> String {
     let mut out = "_utf8mb4 ".to_owned();
     hex(text.as_bytes(), &mut out);
     out
