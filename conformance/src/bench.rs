@@ -1,6 +1,6 @@
 //! Drives one sink as the driver of a pipeline would.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use capstan_core::{
     deliver::{
@@ -292,6 +292,24 @@ impl<'t> Bench<'t> {
         let mut left = row_events;
         events.retain(|event| !rows(event) || left.checked_sub(1).inspect(|less| left = *less).is_some());
         self.stream_events(events)
+    }
+
+    /// As [`Bench::stream`], of a transaction with a row event for each of `keys` between its first and its end,
+    /// made when the sink asks for it.
+    pub(crate) fn stream_rows(
+        &mut self,
+        tx: Tx,
+        mut keys: Range<i64>,
+        row: impl Fn(i64) -> Step + Send + 'static,
+    ) -> Result<Out, Broken> {
+        let out = self.stream(tx, Comes::Streamed)?;
+        let (position, mut next) = (self.start.clone(), Seq(1));
+        out.pipe.make(move || {
+            // One that cannot be made is missed in what is stored.
+            let (_, event) = source::row_event(&[row(keys.next()?)], &position, &mut next).ok()?;
+            Some(Event::Rows(event))
+        });
+        Ok(out)
     }
 
     fn stream_events(&mut self, events: Vec<Event>) -> Result<Out, Broken> {

@@ -12,7 +12,7 @@ use crate::{
     process::{self, Child},
     report::{Outcome, Report, Verdict},
     subject::panic_text,
-    table::RULES,
+    table::{IN_A_PROCESS_OF_ITS_OWN, RULES},
     target::{Target, Trouble},
 };
 
@@ -129,7 +129,7 @@ impl Check {
     /// Runs one rule.
     pub fn run_rule<T: Target>(&self, rule: &'static Rule, target: &mut T) -> Outcome {
         process::serve::<T>();
-        if let Some(why) = skipped(rule, target) {
+        if let Some(why) = skipped(rule, target).or_else(|| self.lacks_process(rule, target)) {
             return Outcome::new(rule, Verdict::Skipped(why));
         }
         let began = Instant::now();
@@ -143,6 +143,20 @@ impl Check {
         };
         let evidence = std::mem::take(&mut bench.evidence);
         Outcome { took: began.elapsed(), evidence, ..Outcome::new(rule, verdict) }
+    }
+
+    /// Why a rule that needs a process of its own has none.
+    pub(crate) fn lacks_process<T: Target>(&self, rule: &Rule, target: &T) -> Option<String> {
+        if !IN_A_PROCESS_OF_ITS_OWN.contains(&rule.id) {
+            return None;
+        }
+        let lacks = match (target.address(), &self.child) {
+            (None, _) => "Target::address and Target::attach",
+            (_, None) => "Check::child",
+            (Some(_), Some(_)) if !cfg!(target_os = "linux") => "Linux",
+            (Some(_), Some(_)) => return None,
+        };
+        Some(format!("measured in a process of its own: it needs {lacks}"))
     }
 }
 

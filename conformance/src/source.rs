@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::BytesMut;
 use capstan_core::{
     assemble::{Assembler, Setup},
-    binlog::FileReader,
+    binlog::{FileReader, rows::RowsEvent},
     capture::CapturedSet,
     deliver::{Advance, CopyState, Event, Op, Position, Seq, SnapshotChunk, TableCopy},
     gtid::Gtid,
@@ -235,17 +235,12 @@ pub(crate) fn copied() -> (String, String) {
     ("shop".into(), "orders".into())
 }
 
-/// A chunk of its copy; of one row that is marked as left out only the table is taken.
-pub(crate) fn chunk(
-    rows: &[Step],
-    number: u64,
-    last: bool,
+/// The last row event of a transaction of its own, and the number of that transaction.
+pub(crate) fn row_event(
+    steps: &[Step],
     position: &Position,
     next: &mut Seq,
-) -> Result<SnapshotChunk, String> {
-    // The rows are read as those of a transaction are.
-    let none = [insert("orders", 0)];
-    let steps = if rows.is_empty() { &none } else { rows };
+) -> Result<(Seq, RowsEvent), String> {
     let transaction = Tx::of("eeeeeeee-eeee-eeee-eeee-eeeeeeeeeeee:1", steps);
     let mut found = None;
     let mut seq = *next;
@@ -262,7 +257,19 @@ pub(crate) fn chunk(
             | Event::Progress { .. } => {}
         }
     }
-    let event = found.ok_or("a chunk without rows")?;
+    Ok((seq, found.ok_or("a transaction without rows")?))
+}
+
+/// A chunk of its copy; of one row that is marked as left out only the table is taken.
+pub(crate) fn chunk(
+    rows: &[Step],
+    number: u64,
+    last: bool,
+    position: &Position,
+    next: &mut Seq,
+) -> Result<SnapshotChunk, String> {
+    let none = [insert("orders", 0)];
+    let (seq, event) = row_event(if rows.is_empty() { &none } else { rows }, position, next)?;
     let table = Arc::clone(event.table());
     let mut copy = position.copies().get(&copied()).cloned().unwrap_or_else(TableCopy::waiting);
     copy.state = CopyState::Copying;

@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     collections::VecDeque,
+    fmt,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::pin,
@@ -145,17 +146,44 @@ fn wait<F: Future>(future: F, pipe: &Pipe) -> Option<F::Output> {
 #[derive(Clone, Debug, Default)]
 pub struct Pipe(Arc<Shared>);
 
-#[derive(Debug, Default)]
+type Made = Box<dyn FnMut() -> Option<Event> + Send>;
+
+#[derive(Default)]
 struct Shared {
+    /// What comes before the queue, made as it is asked for.
+    made: Mutex<Option<Made>>,
     queue: Mutex<VecDeque<Event>>,
     killed: AtomicBool,
     /// How often an async call may wait before it is dropped, and one more; 0: without end.
     waits: AtomicUsize,
 }
 
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("killed", &self.killed)
+            .field("waits", &self.waits)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Pipe {
     pub(crate) fn push(&self, event: Event) {
         self.queue().push_back(event);
+    }
+
+    /// Before all that was pushed come these, each made when it is asked for.
+    pub(crate) fn make(&self, events: impl FnMut() -> Option<Event> + Send + 'static) {
+        *self.0.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(events));
+    }
+
+    fn next(&self) -> Option<Event> {
+        let mut made = self.0.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(event) = made.as_mut().and_then(|make| make()) {
+            return Some(event);
+        }
+        *made = None;
+        self.queue().pop_front()
     }
 
     /// An async call is dropped once it has waited so many times.
@@ -186,7 +214,7 @@ impl Pipe {
 
 impl Feed for Pipe {
     fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Event>> {
-        let event = self.queue().pop_front();
+        let event = self.next();
         if event.is_none() {
             self.0.killed.store(true, Ordering::Release);
             return Poll::Pending;
@@ -195,7 +223,7 @@ impl Feed for Pipe {
     }
 
     fn wait_next(&mut self) -> Option<Event> {
-        let event = self.queue().pop_front();
+        let event = self.next();
         if event.is_none() {
             kill();
         }

@@ -5,8 +5,11 @@ use crate::{
         Level::{AtLeastOnce, ExactlyOnce},
         Rule,
     },
-    rules::{batch, crash, order, owner, position, schema, snapshot, target, values, whole},
+    rules::{batch, crash, memory, order, owner, position, schema, snapshot, target, values, whole},
 };
+
+/// What a process of its own has to check: the others measure with it.
+pub(crate) const IN_A_PROCESS_OF_ITS_OWN: &[&str] = &["large_fits_in_memory"];
 
 /// Every rule. Ids are permanent.
 pub const RULES: &[Rule] = &[
@@ -39,6 +42,12 @@ pub const RULES: &[Rule] = &[
         level: AtLeastOnce,
         text: "A transaction larger than memory is handed over while it is read, alone in its batch, and takes effect whole at its end.",
         run: whole::streamed,
+    },
+    Rule {
+        id: "large_fits_in_memory",
+        level: AtLeastOnce,
+        text: "Memory is bounded for a transaction of any size: what was handed over is not held back until its end.",
+        run: memory::large,
     },
     Rule {
         id: "aborted_leaves_no_trace",

@@ -42,7 +42,9 @@ pub fn main<T: Target + 'static>(
     }
     let trials = RULES.iter().map(|rule| {
         let check = check.clone();
-        let skipped = factory().ok().and_then(|target| crate::rule::skipped(rule, &target));
+        let skipped = factory().ok().and_then(|target| {
+            crate::rule::skipped(rule, &target).or_else(|| check.lacks_process(rule, &target))
+        });
         let run = move || {
             let mut target = factory().map_err(|why| Failed::from(format!("no fresh target: {why}")))?;
             let outcome = check.run_rule(rule, &mut target);

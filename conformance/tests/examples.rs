@@ -65,7 +65,7 @@ fn a_sink_over_postgresql_comes_from_red_to_green() {
     let guide = include_str!("../GUIDE.md");
     let mut wrong = Vec::new();
     for ((number, (step, want)), report) in (1..).zip(STEPS).zip(&reports) {
-        assert_eq!(report.skipped(), 0, "{report}");
+        assert_eq!(report.skipped(), 1, "measured in a process of its own alone: {report}");
         if red(report) != want {
             wrong.push(format!("{step:?}: {}\n{report}", red(report)));
         }
@@ -95,7 +95,7 @@ fn a_sink_over_a_plain_file_passes_at_least_once() {
     let report = Check::new().child(child).run(LinesTarget::fresh);
     assert!(report.is_passed(), "{report}");
     let above = RULES.iter().filter(|rule| rule.level > LEVEL).count();
-    assert_eq!((report.skipped(), report.strengths().len()), (above, 1), "{report}");
+    assert_eq!((report.skipped(), report.strengths().len()), (above + 1, 1), "{report}");
     assert!(report.strengths().contains(&Strength::KilledProcess));
 }
 

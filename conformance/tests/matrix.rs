@@ -7,14 +7,18 @@
     reason = "tests"
 )]
 
+#[path = "../examples/lines/sink.rs"]
+#[allow(missing_debug_implementations, dead_code, reason = "an example shows what it needs")]
+mod lines;
 mod sinks;
 
 use std::collections::BTreeMap;
 
 use capstan_conformance::{
-    Blocking, Level, RULES, Report, Stored, Target, Trouble, Verdict, check, check_rule,
+    Blocking, Check, Child, Level, RULES, Report, Stored, Target, Trouble, Verdict, check, check_rule,
     reference::{Disk, Memory},
 };
+use lines::LinesTarget;
 use sinks::{Fault, FaultyTarget, LaterTarget};
 
 /// Every wrong sink, the rules it breaks, and a word of what the report says of it.
@@ -112,15 +116,18 @@ fn a_right_sink_passes_every_rule() {
         check(|| Ok(FaultyTarget::new(Fault::LosesAnswers))),
     ] {
         assert!(report.is_passed(), "{report}");
-        assert_eq!(report.passed(), RULES.len(), "{report}");
+        assert_eq!(report.passed() + MEASURED, RULES.len(), "{report}");
     }
     let report = check(|| Ok(LaterTarget::default()));
     assert!(report.is_passed(), "{report}");
-    assert_eq!(report.passed() + 1, RULES.len(), "{report}");
+    assert_eq!(report.passed() + 1 + MEASURED, RULES.len(), "{report}");
     let report = check(|| Ok(Right(Disk::default(), Level::ExactlyOnce, NOT_WRITTEN)));
     assert!(report.is_passed(), "{report}");
-    assert_eq!(report.passed() + NOT_WRITTEN.len(), RULES.len(), "{report}");
+    assert_eq!(report.passed() + NOT_WRITTEN.len() + MEASURED, RULES.len(), "{report}");
 }
+
+/// Rules that are measured in a process of its own, which none of these has.
+const MEASURED: usize = 1;
 
 /// What a target of few methods declines.
 const NOT_WRITTEN: &[(&str, &str)] =
@@ -144,7 +151,19 @@ fn matrix() -> BTreeMap<String, Vec<&'static str>> {
     let broken = failed(&report);
     assert_eq!(broken, ["given_up_is_settled"], "{report}");
     rows.insert("TwoSteps".into(), broken);
+    rows.insert("HoldsBack".into(), vec![HOLDS_BACK]);
     rows
+}
+
+/// What a sink breaks that holds a transaction in memory until its end and says that it does not.
+const HOLDS_BACK: &str = "large_fits_in_memory";
+
+#[test]
+fn a_sink_that_holds_a_transaction_back_breaks_the_rule_of_memory() {
+    let child = Child::test("a_sink_that_holds_a_transaction_back_breaks_the_rule_of_memory").unwrap();
+    let report = Check::new().child(child).run(LinesTarget::boastful);
+    assert_eq!(failed(&report), [HOLDS_BACK], "{report}");
+    assert!(report.to_string().contains("it holds back what it has read"), "{report}");
 }
 
 #[test]
@@ -190,7 +209,7 @@ fn published(matrix: &BTreeMap<String, Vec<&'static str>>) {
 #[test]
 fn ids_are_permanent() {
     let ids: Vec<&str> = RULES.iter().map(|rule| rule.id).collect();
-    let want = "order_within order_across any_cut_is_the_same read_to_the_end streamed_takes_effect \
+    let want = "order_within order_across any_cut_is_the_same read_to_the_end streamed_takes_effect large_fits_in_memory \
                 aborted_leaves_no_trace comes_again_once killed_leaves_no_part killed_at_every_step \
                 batch_is_atomic acknowledged_is_durable duplicates_are_bounded \
                 killed_after_the_write_once dies_at_fault_points given_up_is_settled \
@@ -253,7 +272,7 @@ fn what_is_not_run_is_said_and_counted() {
     assert!(report.is_passed(), "{report}");
     assert_eq!(report.passed() + report.failed() + report.skipped(), RULES.len());
     let above = RULES.iter().filter(|rule| rule.level > Level::AtLeastOnce).count();
-    assert_eq!(report.skipped(), above + 2);
+    assert_eq!(report.skipped(), above + 2 + MEASURED);
     let shown = report.to_string();
     assert!(shown.contains("declined: why") && shown.contains("promises at_least_once only"), "{shown}");
 
@@ -264,7 +283,7 @@ fn what_is_not_run_is_said_and_counted() {
     assert_eq!((&json["sink"], &json["level"]), (&"right".into(), &"at_least_once".into()));
     assert_eq!(json["crashes"], serde_json::json!(["unwound_call"]));
     assert_eq!(json["seed"], 1);
-    assert_eq!(json["skipped"], above + 2);
+    assert_eq!(json["skipped"], above + 2 + MEASURED);
     assert_eq!(json["rules"].as_array().unwrap().len(), RULES.len());
     assert_eq!(json["rules"][0]["why"], "declined: why");
 }

@@ -66,13 +66,20 @@ impl BlockingSink for Lines {
 /// A file in a folder of its own.
 pub struct LinesTarget {
     path: PathBuf,
+    /// Says more of itself than is true.
+    boasts: bool,
     _folder: Option<TempDir>,
 }
 
 impl LinesTarget {
     pub fn fresh() -> Result<Self, Trouble> {
         let folder = tempfile::tempdir()?;
-        Ok(Self { path: folder.path().join("changes"), _folder: Some(folder) })
+        Ok(Self { path: folder.path().join("changes"), boasts: false, _folder: Some(folder) })
+    }
+
+    /// One that claims to hold nothing back.
+    pub fn boastful() -> Result<Self, Trouble> {
+        Ok(Self { boasts: true, ..Self::fresh()? })
     }
 
     fn changes(&self) -> Result<Vec<(Applied, Value)>, Trouble> {
@@ -115,12 +122,22 @@ impl Target for LinesTarget {
         Level::AtLeastOnce
     }
 
+    fn declines(&self) -> &[(&str, &str)] {
+        if self.boasts {
+            return &[];
+        }
+        &[(
+            "large_fits_in_memory",
+            "what is appended cannot be taken back, so a transaction waits in memory for its end",
+        )]
+    }
+
     fn address(&self) -> Option<String> {
         self.path.to_str().map(str::to_owned)
     }
 
     fn attach(address: &str) -> Result<Self, Trouble> {
-        Ok(Self { path: address.into(), _folder: None })
+        Ok(Self { path: address.into(), boasts: false, _folder: None })
     }
 
     fn artifact(&self) -> Option<Artifact> {

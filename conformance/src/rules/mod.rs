@@ -2,6 +2,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod crash;
+pub(crate) mod memory;
 pub(crate) mod order;
 pub(crate) mod owner;
 pub(crate) mod position;
@@ -23,4 +24,5 @@ const SCRIPTS: &[(&str, Script)] = &[
     ("at_step", crash::dies_at_step),
     ("after_the_write", crash::dies_after_the_write),
     ("at_a_point", crash::passes_points),
+    ("large", memory::reads_large),
 ];

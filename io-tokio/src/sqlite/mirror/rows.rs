@@ -131,13 +131,13 @@ impl<'c> Statements<'c> {
         match (change.op, change.before, change.after) {
             (Op::Insert, _, Some(after)) => {
                 let statement = prepared(&mut self.insert, connection, &plan.insert)?;
-                let mut binder = Binder { statement, at: 0, plan, scratch };
+                let mut binder = Binder { statement, at: 0, size: 0, plan, scratch };
                 binder.row(after, &plan.columns)?;
                 binder.run().map(|_| ())
             }
             (Op::Delete, Some(before), _) => {
                 let statement = prepared(&mut self.delete, connection, &plan.delete)?;
-                let mut binder = Binder { statement, at: 0, plan, scratch };
+                let mut binder = Binder { statement, at: 0, size: 0, plan, scratch };
                 binder.found(before)?;
                 // A row that never was here is gone: nothing to do, where that may be.
                 binder.run().map(|_| ())
@@ -152,7 +152,7 @@ impl<'c> Statements<'c> {
                     (&mut self.update, &plan.update, &plan.columns)
                 };
                 let statement = prepared(slot, connection, sql)?;
-                let mut binder = Binder { statement, at: 0, plan, scratch };
+                let mut binder = Binder { statement, at: 0, size: 0, plan, scratch };
                 binder.row(after, columns)?;
                 binder.found(before)?;
                 if binder.run()? {
@@ -160,7 +160,7 @@ impl<'c> Statements<'c> {
                 }
                 // A row that never was here: now all of it is known.
                 let statement = prepared(&mut self.insert, connection, &plan.insert)?;
-                let mut binder = Binder { statement, at: 0, plan, scratch };
+                let mut binder = Binder { statement, at: 0, size: 0, plan, scratch };
                 binder.row(after, &plan.columns)?;
                 binder.run().map(|_| ())
             }
@@ -183,10 +183,16 @@ fn prepared<'s, 'c>(
     slot.as_mut().ok_or_else(|| SinkError::halt(Code::SinkFailed, "prepare"))
 }
 
+/// A statement holds what was bound last until something else is; of every table of a transaction together that
+/// must stay little. Below so many bytes it costs less to let them be.
+const BOUND_KEPT: usize = 4096;
+
 /// Binds values one after another.
 struct Binder<'a, 'c> {
     statement: &'a mut CachedStatement<'c>,
     at: usize,
+    /// Bytes bound.
+    size: usize,
     plan: &'a Plan,
     scratch: &'a mut String,
 }
@@ -199,8 +205,11 @@ impl Binder<'_, '_> {
         for index in columns {
             let value = row.get(*index).map_err(|why| self.malformed(why))?;
             self.at += 1;
-            let (statement, at) = (&mut *self.statement, self.at);
+            let (statement, at, size) = (&mut *self.statement, self.at, &mut self.size);
             let bound = with_cell(value, self.scratch, |cell| {
+                if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = cell {
+                    *size = size.saturating_add(bytes.len());
+                }
                 if keyless {
                     hash.add(*index, cell);
                 }
@@ -228,7 +237,11 @@ impl Binder<'_, '_> {
 
     /// Whether a row was touched: one, or none of a table that never was here whole.
     fn run(self) -> Result<bool, SinkError> {
-        match self.statement.raw_execute() {
+        let ran = self.statement.raw_execute();
+        if self.size > BOUND_KEPT {
+            self.statement.clear_bindings();
+        }
+        match ran {
             Ok(1) => Ok(true),
             Ok(0) if self.plan.entry.partial => Ok(false),
             Ok(_) => Err(self.plan.entry.halt(Code::MirrorDiverged, "row")),
