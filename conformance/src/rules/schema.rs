@@ -71,7 +71,12 @@ pub(crate) fn key_changes(bench: &mut Bench<'_>) -> Result<(), Broken> {
 /// An update is what it leaves behind.
 pub(crate) fn after_image(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.start_process()?;
-    bench.send(vec![Tx::new(1, &[insert("orders", 1)]), Tx::new(2, &[update("orders", 1)])])?;
+    bench.send(vec![
+        Tx::new(1, &[insert("orders", 1)]),
+        Tx::new(2, &[update("orders", 1)]),
+        // A probe that took another table's row for it, or another key's, would prove nothing.
+        Tx::new(3, &[insert("orders", 2), insert("lines", 1)]),
+    ])?;
     bench.drain()?;
     let have = bench.row("shop.orders", "1")?.ok_or("the row is not there")?;
     let have: Json = serde_json::from_str(&have).map_err(|why| format!("the row is no JSON: {why}"))?;
