@@ -121,6 +121,11 @@ impl CapturedSet {
             && !self.excludes.matches(&schema, &table)
     }
 
+    /// The tables that are named outright, whether there are such or not.
+    pub fn named_tables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.tables.whole.iter().map(|(schema, table)| (schema.as_str(), table.as_str()))
+    }
+
     /// Whether any table of this schema could be delivered, whatever its name: for statements of
     /// which only the updated databases are known. True in doubt.
     #[must_use]

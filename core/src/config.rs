@@ -111,6 +111,10 @@ pub struct Config {
     /// Which of the captured tables are copied before the stream alone speaks of them, where nothing is stored yet.
     /// What was begun is finished whatever this says.
     pub snapshot: Option<CapturedSet>,
+    /// Which of the captured tables are copied once more, as a recorded decision: the copy of each begins anew where it
+    /// is not under way, and what the stream says of it until then is in the copy. Names without wildcards may be of
+    /// tables that are gone.
+    pub copy_again: Option<CapturedSet>,
     /// Numbers of the copy.
     pub copy: CopyLimits,
     /// Numbers.
@@ -137,6 +141,11 @@ impl Config {
                 self.snapshot.is_some() && self.start != Start::Stored,
                 "snapshot",
                 "begins at a place of its own: it goes with no other start",
+            ),
+            (
+                self.copy_again.is_some() && self.start != Start::Stored,
+                "copy-again",
+                "goes on from what is stored: it goes with no other start",
             ),
             (self.copy.chunk_rows == 0 || self.copy.chunk_bytes == 0, "copy", "a chunk holds nothing"),
             (

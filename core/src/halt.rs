@@ -149,7 +149,7 @@ codes! {
     StartPositionRequired, "start_position_required", Configuration, Start, "The target holds no position and no start was given.", "Say where to begin: --start current, --start earliest, or --start GTIDSET.";
     StartPositionConflict, "start_position_conflict", Configuration, Start, "A start was given, but the target already holds a position.", "Drop --start to resume, or add --override to abandon the stored position.";
     CaptureSetChanged, "capture_set_changed", Configuration, Start, "The captured tables differ from those stored with the position.", "Restore the old --tables, or record the change with `capstan position accept-tables`.";
-    HistoryIncomplete, "history_incomplete", Configuration, Resume, "What was before this start, or before the table was first seen, is not in the target and will not come: it would be no copy.", "Take an initial snapshot, load a dump and say --seeded-at, or accept a partial copy with --partial.";
+    HistoryIncomplete, "history_incomplete", Configuration, Resume, "What was before this start, or before the table was first seen, is not in the target and will not come: it would be no copy.", "Take an initial snapshot, load a dump and say --seeded-at, copy the named table with --copy-again SCHEMA.TABLE, or accept a partial copy with --partial.";
     TargetOfAnotherSource, "target_of_another_source", Configuration, Start, "The target belongs to another kind of pipeline.", "Choose an empty target or the one that belongs to this pipeline.";
     CheckpointInUse, "checkpoint_in_use", Configuration, Start, "Another live process holds the target.", "Stop the other process, or wait until it has ended.";
     PositionFormatNewer, "position_format_newer", Configuration, Start, "The stored position was written by a newer version.", "Run that version or a newer one.";
@@ -204,12 +204,12 @@ codes! {
     XaTransaction, "xa_transaction", Data, Assemble, "A two-phase XA transaction changes captured tables; these are not tracked yet.", "Commit in one phase, leave the tables out, or step over the transaction and copy the tables again.";
     XaPrepareNotSeen, "xa_prepare_not_seen", Data, Assemble, "An XA transaction is committed whose rows lie before the start of this stream.", "Start before its prepare, or copy the tables again.";
     XaPreparePurged, "xa_prepare_purged", Data, Assemble, "An XA transaction is committed whose rows are purged.", "Copy the tables again.";
-    SchemaChangeNeedsCopy, "schema_change_needs_copy", Data, Assemble, "A schema change alters rows in a way the log does not tell.", "Copy the table again.";
-    TableEnteredCapture, "table_entered_capture", Data, Assemble, "A table entered the captured set under a new name; its earlier rows were not captured.", "Copy the table again.";
+    SchemaChangeNeedsCopy, "schema_change_needs_copy", Data, Assemble, "A schema change alters rows in a way the log does not tell.", "Copy the table again while the rest streams: `capstan sync SOURCE TARGET --copy-again SCHEMA.TABLE`. Where no table is named, step over the transaction with `capstan position skip` and copy again what it may have changed.";
+    TableEnteredCapture, "table_entered_capture", Data, Assemble, "A table entered the captured set under a new name; its earlier rows were not captured.", "Copy the table while the rest streams: `capstan sync SOURCE TARGET --copy-again SCHEMA.TABLE`.";
     PositionRegressed, "position_regressed", Data, Store, "The stored position has lost transactions that were durable.", "Restore the target, or start a new one; nobody else may write its position.";
 
     SinkFailed, "sink_failed", Sink, Sink, "The sink failed for good.", "Read the sink's own error; mend its cause and start again.";
-    MirrorDiverged, "mirror_diverged", Sink, Sink, "The copy did not hold what the source's change expects.", "Copy the table again; find who else writes to the target.";
+    MirrorDiverged, "mirror_diverged", Sink, Sink, "The copy did not hold what the source's change expects.", "Find who else writes to the target; then copy the table again while the rest streams: `capstan sync SOURCE TARGET --copy-again SCHEMA.TABLE`.";
     Fenced, "fenced", Sink, Store, "Another process has taken the target over.", "Nothing, if that was meant; otherwise stop the other process first.";
     PositionReadFailed, "position_read_failed", Sink, Store, "The stored position could not be read.", "Check the target or the checkpoint file.";
     PositionWriteFailed, "position_write_failed", Sink, Store, "The position could not be stored.", "Check the checkpoint's storage.";

@@ -404,6 +404,7 @@ pub fn config(options: u8) -> Config {
         allow_unlogged_cascades: options & 128 == 128,
         whole_history: false,
         snapshot: None,
+        copy_again: None,
         copy: capstan_core::snapshot::CopyLimits::default(),
         limits: Limits {
             stream_above: 8 << 10,

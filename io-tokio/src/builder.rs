@@ -111,6 +111,7 @@ impl Replica {
             allow_unlogged_cascades: false,
             whole_history: false,
             snapshot: None,
+            copy_again: Vec::new(),
             copy: CopyLimits::default(),
             copy_rate: None,
             limits: Limits::default(),
@@ -251,6 +252,7 @@ pub struct Builder {
     allow_unlogged_cascades: bool,
     whole_history: bool,
     snapshot: Option<Vec<String>>,
+    copy_again: Vec<String>,
     copy: CopyLimits,
     copy_rate: Option<u64>,
     limits: Limits,
@@ -260,14 +262,14 @@ pub struct Builder {
     seed: Option<[u8; 32]>,
 }
 
-/// The tables to copy.
-fn copied(patterns: &[String]) -> Result<CapturedSet, Halt> {
+/// The tables to copy, by the option that names them.
+fn copied(option: &str, patterns: &[String]) -> Result<CapturedSet, Halt> {
     if patterns.is_empty() {
         return Ok(CapturedSet::everything());
     }
     let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
     CapturedSet::parse(&patterns, &[], &[]).map_err(|error| {
-        let setting = format!("--snapshot {}", error.pattern);
+        let setting = format!("{option} {}", error.pattern);
         Halt::new(Code::ConfigInvalid).with(Detail::Setting(setting, fault(error.fault)))
     })
 }
@@ -366,6 +368,17 @@ impl Builder {
         self
     }
 
+    /// Copies these tables once more while the rest streams, as after a halt that says so (`schema_change_needs_copy`,
+    /// `table_entered_capture`, `mirror_diverged`, `history_incomplete`): patterns among the captured tables. What the
+    /// target has of them stays until the copy's first chunk.
+    ///
+    /// It is decided with the first batch of the run and stored in the position: a copy that is under way goes on,
+    /// whether this is said again or not; said once it has ended, it begins anew.
+    pub fn copy_again<T: Into<String>>(mut self, patterns: impl IntoIterator<Item = T>) -> Self {
+        self.copy_again.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
     /// Numbers of the initial copy.
     pub const fn copy(mut self, limits: CopyLimits) -> Self {
         self.copy = limits;
@@ -444,8 +457,12 @@ impl Builder {
             allow_unlogged_cascades: self.allow_unlogged_cascades,
             whole_history: self.whole_history,
             snapshot: match &self.snapshot {
-                Some(patterns) => Some(copied(patterns)?),
+                Some(patterns) => Some(copied("--snapshot", patterns)?),
                 None => None,
+            },
+            copy_again: match self.copy_again.as_slice() {
+                [] => None,
+                patterns => Some(copied("--copy-again", patterns)?),
             },
             copy: self.copy,
             limits: self.limits,

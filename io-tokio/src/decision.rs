@@ -5,7 +5,7 @@ use capstan_core::deliver::{Expected, Position, SinkError};
 /// Why a position was moved by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The command: `skip`, `accept-tables`, `forget-table`.
+    /// The command: `skip`, `accept-tables`, `copy-again`, `forget-table`.
     pub kind: String,
     /// What it is about: a GTID, a captured set, a table.
     pub subject: String,

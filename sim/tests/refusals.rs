@@ -44,6 +44,7 @@ fn config(start: Start) -> Config {
         allow_unlogged_cascades: false,
         whole_history: false,
         snapshot: None,
+        copy_again: None,
         copy: CopyLimits::default(),
         limits: Limits::default(),
     }

@@ -219,6 +219,7 @@ impl Lab {
             allow_unlogged_cascades: false,
             whole_history: false,
             snapshot: None,
+            copy_again: None,
             copy: CopyLimits::default(),
             limits: self.limits(),
         }

@@ -28,8 +28,8 @@ use crate::{
     },
     capture::CapturedSet,
     deliver::{
-        Advance, Event, LastTransaction, Position, Seq, SnapshotChunk, TableCopy, TxBegin, TxCommit,
-        XaDigest, XaState,
+        Advance, CopiedTable, Event, LastTransaction, Position, Seq, SnapshotChunk, TableCopy, TxBegin,
+        TxCommit, XaDigest, XaState,
     },
     gtid::{GtidSet, Tsid},
     halt::{Code, Detail, Halt, Place},
@@ -643,6 +643,12 @@ impl<P: Probe> Assembler<P> {
     /// The same, to tell it of the copy.
     pub(crate) const fn gate_mut(&mut self) -> &mut Gate {
         &mut self.gate
+    }
+
+    /// Nothing can be copied of a table that is not there.
+    pub(crate) fn table_is_gone(&mut self, table: &CopiedTable, now: Now) {
+        self.gate.not_there(table);
+        self.passed_since.get_or_insert(now);
     }
 
     /// Whether no transaction is being emitted: another unit may stand here.

@@ -137,8 +137,8 @@ impl<P: Probe> Assembler<P> {
         }
         if !skip
             && !ddl.temporary
-            && let Some(change) = self.schema_change(ddl, query)
-            && self.gate.judge_change(&change)?
+            && let Some(mut change) = self.schema_change(ddl, query)
+            && self.gate.judge_change(&mut change, |schema, table| self.tables.captures(schema, table))
         {
             self.with_group(|group| group.schema_change = !begun);
             self.push(Event::SchemaChange(Box::new(change)));

@@ -43,11 +43,11 @@ impl CapturedSet {
         if !touched && !ddl.schemas.iter().any(|schema| self.captures_schema(schema)) {
             return None;
         }
-        let mut moves = Vec::new();
+        let (mut moves, mut entered) = (Vec::new(), Vec::new());
         for (from, to) in self.net_renames(tables) {
             let captured = (self.captures(&from.schema, &from.table), self.captures(&to.schema, &to.table));
             match captured {
-                (false, true) => effect.entered = true,
+                (false, true) => entered.push(name_of(to)),
                 (true, false) => effect.left = true,
                 (true, true) | (false, false) => {}
             }
@@ -56,8 +56,9 @@ impl CapturedSet {
                 moves.push(TableMove { from: name_of(from), to });
             }
         }
+        effect.entered = !entered.is_empty();
         effect.effect = if effect.entered {
-            SchemaEffect::TableEntered
+            SchemaEffect::TableEntered { entered, moves }
         } else if self.fold
             && !(tables.iter().all(is_lower_case) && ddl.schemas.iter().all(|name| lower_case(name) == *name))
         {
@@ -100,7 +101,7 @@ impl CapturedSet {
             | SchemaEffect::CreateTableLike { .. }
             | SchemaEffect::TruncateTable(_)
             | SchemaEffect::DropDatabase(_)
-            | SchemaEffect::TableEntered
+            | SchemaEffect::TableEntered { .. }
             | SchemaEffect::Unfollowed(_)) => effect,
         }
     }

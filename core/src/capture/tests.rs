@@ -311,6 +311,11 @@ fn the_effect_on_what_is_captured() {
             });
             shown.collect::<Vec<_>>().join(" ")
         }
+        SchemaEffect::TableEntered { entered, moves } => {
+            let entered = entered.iter().map(|one| alloc::format!("+{}", name(one)));
+            let left = moves.iter().map(|one| alloc::format!("{}>", name(&one.from)));
+            entered.chain(left).collect::<Vec<_>>().join(" ")
+        }
         SchemaEffect::DropTables(tables) => tables.iter().map(name).collect::<Vec<_>>().join(" "),
         SchemaEffect::AlterTable { operations, .. } => {
             let shown = operations.iter().map(|operation| match operation {
@@ -327,8 +332,8 @@ fn the_effect_on_what_is_captured() {
     for (text, expected) in [
         ("RENAME TABLE t TO u", "d.t>d.u"),
         ("RENAME TABLE t TO z", "d.t>out"),
-        ("RENAME TABLE z TO t", "TableEntered"),
-        ("RENAME TABLE t TO _old, _new TO t", "TableEntered"),
+        ("RENAME TABLE z TO t", "+d.t"),
+        ("RENAME TABLE t TO _old, _new TO t", "+d.t d.t>"),
         ("RENAME TABLE t TO tmp, u TO t, tmp TO u", "d.t>d.u d.u>d.t"),
         ("RENAME TABLE t TO a, a TO b, b TO x.t", "d.t>x.t"),
         ("ALTER TABLE t RENAME TO u", "d.t>d.u"),

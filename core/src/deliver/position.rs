@@ -10,8 +10,9 @@ use core::fmt::{self, Write as _};
 
 use sha2::{Digest as _, Sha256};
 
-use super::copy::{self, CopiedTable, Copies, TableCopy};
+use super::copy::{self, CopiedTable, Copies, CopyState, TableCopy};
 use crate::{
+    capture::CapturedSet,
     gtid::{Gtid, GtidSet, Tsid},
     time::SourceTime,
 };
@@ -195,6 +196,15 @@ impl Position {
         self
     }
 
+    /// The same position with these tables to be copied from their beginning, but for those whose copy is under way: a
+    /// recorded decision of a person that can be made twice.
+    pub fn with_copies_again(self, tables: impl IntoIterator<Item = CopiedTable>) -> Self {
+        let done =
+            |table: &CopiedTable| self.copies.get(table).is_none_or(|copy| copy.state == CopyState::Done);
+        let tables: Vec<CopiedTable> = tables.into_iter().filter(done).collect();
+        self.with_copies(tables)
+    }
+
     /// The same position with nothing to be copied, nor copied before.
     pub fn without_copies(mut self) -> Self {
         self.copies = Arc::default();
@@ -221,9 +231,17 @@ impl Position {
         self
     }
 
-    /// The same position under another captured set: a recorded decision of a person.
+    /// The same position under another captured set: a recorded decision of a person. Of a table that it does not
+    /// hold nothing is copied any more.
     pub fn with_captured(mut self, captured: impl Into<String>) -> Self {
         self.captured = captured.into();
+        // In doubt about the case of letters a copy stays.
+        let set = CapturedSet::parse_canonical(&self.captured).map(|set| set.with_lower_case_table_names(1));
+        if let Ok(set) = set
+            && self.copies.keys().any(|(schema, table)| !set.captures(schema, table))
+        {
+            Arc::make_mut(&mut self.copies).retain(|(schema, table), _| set.captures(schema, table));
+        }
         self
     }
 
@@ -442,12 +460,27 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_copied_again_unless_that_is_under_way_and_never_once_it_is_left() {
+        let (t, u) = (("d".to_string(), "t".to_string()), ("d".to_string(), "u".to_string()));
+        let mut position = position().with_copies_again([t.clone(), u.clone()]);
+        let copying = TableCopy { state: CopyState::Copying, rows: 7, ..TableCopy::waiting() };
+        let done = TableCopy { rows: 9, ..TableCopy::waiting() }.done();
+        let copies = [(t.clone(), copying.clone()), (u.clone(), done)].into();
+        position.advance(&Advance { copies, ..Advance::default() });
+        let again = position.with_copies_again([t.clone(), u.clone()]);
+        assert_eq!(again.copies().get(&t), Some(&copying), "under way");
+        assert_eq!(again.copies().get(&u), Some(&TableCopy::waiting()), "begun anew");
+        let left = again.with_captured("tables=`d`.*;exclude=`d`.`u`;exclude-columns=");
+        assert_eq!(left.copies().keys().collect::<Vec<_>>(), [&t]);
+    }
+
+    #[test]
     fn the_copy_is_written_with_the_position_and_only_where_there_is_one() {
         assert!(position().encode().starts_with("{\"format\":1,"));
         let name = |table: &str| ("a\"b".to_string(), table.to_string());
         let mut position = position().with_copies([name("t"), name("u")]);
         let copy = TableCopy {
-            state: super::copy::CopyState::Copying,
+            state: CopyState::Copying,
             key: Some(super::copy::KeyParts([[0, 0xff, 7].into(), [].into()].into())),
             upto: Some(super::copy::KeyParts([[9].into()].into())),
             key_columns: 77,

@@ -11,10 +11,13 @@ use super::requirements::{
     replica_status_question, test_all_cascades, test_cascades, test_filters, test_position,
 };
 use crate::{
+    capture::CapturedSet,
     config::Config,
+    deliver::CopiedTable,
     gtid::{GtidSet, Uuid},
     halt::{Code, Detail, Halt},
     link::{ErrorMeaning, QueryResult, ResultSet, ServerError, ServerVersion},
+    sql,
 };
 
 /// Why a gate does not open.
@@ -47,7 +50,9 @@ pub(super) struct Findings {
     /// What the server said it will send: `true` for CRC32.
     pub(super) checksum: bool,
     /// Captured tables that are to be copied, where nothing is stored yet.
-    pub(super) tables: Vec<(String, String)>,
+    pub(super) tables: Vec<CopiedTable>,
+    /// Captured tables that are to be copied once more.
+    pub(super) again: Vec<CopiedTable>,
 }
 
 /// Which question is open.
@@ -159,7 +164,7 @@ impl Gates {
             }
             Question::History => {
                 self.read_history(&rows)?;
-                if config.snapshot.is_none() {
+                if config.snapshot.is_none() && config.copy_again.is_none() {
                     return Ok(Next::History(self));
                 }
                 self.question = Question::Tables;
@@ -168,7 +173,26 @@ impl Gates {
                 Ok(Next::Ask(sql.to_string(), self))
             }
             Question::Tables => {
-                self.findings.tables = tables_to_copy(&rows, config, self.findings.lower_case_table_names);
+                let lower_case = self.findings.lower_case_table_names;
+                let captured = config.captured.clone().with_lower_case_table_names(lower_case);
+                let wanted = |set: &Option<CapturedSet>| {
+                    set.as_ref().map(|set| set.clone().with_lower_case_table_names(lower_case))
+                };
+                if let Some(wanted) = wanted(&config.snapshot) {
+                    self.findings.tables = tables_of(&rows, &captured, &wanted);
+                }
+                if let Some(wanted) = wanted(&config.copy_again) {
+                    self.findings.again = tables_of(&rows, &captured, &wanted);
+                    let named = wanted.named_tables().filter(|(s, t)| captured.captures(s, t));
+                    let named: Vec<CopiedTable> =
+                        named.map(|(s, t)| (s.to_string(), t.to_string())).collect();
+                    let found = |named: &CopiedTable| {
+                        let same = |a: &str, b: &str| a == b || (lower_case != 0 && sql::lower_case(a) == b);
+                        self.findings.again.iter().any(|(s, t)| same(s, &named.0) && same(t, &named.1))
+                    };
+                    let gone: Vec<CopiedTable> = named.into_iter().filter(|table| !found(table)).collect();
+                    self.findings.again.extend(gone);
+                }
                 Ok(Next::History(self))
             }
             Question::Session => {
@@ -249,10 +273,8 @@ impl Gates {
     }
 }
 
-fn tables_to_copy(rows: &ResultSet, config: &Config, lower_case_table_names: u8) -> Vec<(String, String)> {
-    let Some(wanted) = &config.snapshot else { return Vec::new() };
-    let wanted = wanted.clone().with_lower_case_table_names(lower_case_table_names);
-    let captured = config.captured.clone().with_lower_case_table_names(lower_case_table_names);
+/// Tables of the source that are in both sets.
+fn tables_of(rows: &ResultSet, captured: &CapturedSet, wanted: &CapturedSet) -> Vec<CopiedTable> {
     let mut tables = Vec::new();
     for row in &rows.rows {
         if let [Some(schema), Some(table)] = row.as_slice() {

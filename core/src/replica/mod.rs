@@ -908,7 +908,7 @@ impl<P: Probe> Replica<P> {
         let position = match (&self.config.start, stored) {
             (Start::Stored, Some(_)) if P::mutant(Mutant::ClaimForgets) => fresh(found.purged.clone()),
             (Start::Stored, Some(_)) if P::mutant(Mutant::StoredIsCurrent) => fresh(found.executed.clone()),
-            (Start::Stored, Some(stored)) => stored.clone(),
+            (Start::Stored, Some(stored)) => stored.clone().with_copies_again(found.again.iter().cloned()),
             (Start::Stored, None) if self.config.snapshot.is_some() => {
                 fresh(found.executed.clone()).with_copies(found.tables.iter().cloned())
             }

@@ -394,6 +394,10 @@ impl<P: Probe> Replica<P> {
             let missing = Detail::Missing(position.gtid_set().clone());
             return self.halt(Halt::new(Code::HistoryIncomplete).with(missing));
         }
+        if self.config.copy_again.is_some() && self.claim != Claim::Done && found.again.is_empty() {
+            let note = Detail::Setting("copy-again".into(), "names no captured table");
+            return self.halt(Halt::new(Code::ConfigInvalid).with(note));
+        }
         if let Some(Until::Now) = self.config.until {
             // Now is the first dial, not a later one.
             self.config.until = Some(Until::Set(found.executed.clone()));

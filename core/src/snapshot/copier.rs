@@ -119,6 +119,8 @@ pub(crate) struct Copier {
     can_watch: bool,
     /// How often in a row somebody was seen who waits for our view.
     waited_for: u8,
+    /// A table that is not there, and what the source had executed then.
+    missing: Option<(CopiedTable, GtidSet)>,
 }
 
 enum Step {
@@ -133,6 +135,7 @@ enum Step {
     Describing(Box<Describe>),
     Unlocking,
     AskingXa,
+    Missing,
     Ending,
     End,
     Reading,
@@ -167,6 +170,7 @@ impl Copier {
             watching: false,
             can_watch: true,
             waited_for: 0,
+            missing: None,
         }
     }
 
@@ -243,6 +247,7 @@ impl Copier {
             | Step::Describing(_)
             | Step::Unlocking
             | Step::AskingXa
+            | Step::Missing
             | Step::Ending
             | Step::End => true,
         }
@@ -263,6 +268,7 @@ impl Copier {
             | Step::Describing(_)
             | Step::Unlocking
             | Step::AskingXa
+            | Step::Missing
             | Step::Ending
             | Step::End
             | Step::Reading
@@ -358,6 +364,7 @@ impl Copier {
             | Step::Describing(_)
             | Step::Unlocking
             | Step::AskingXa
+            | Step::Missing
             | Step::Ending => Did::Nothing,
         }
     }

@@ -28,7 +28,7 @@ use crate::{
     deliver::{CopiedTable, Copies, CopyState, KeyParts, SchemaChange, TableCopy},
     gtid::{Gtid, GtidSet},
     halt::{Code, Detail, Halt},
-    sql::{SchemaEffect, TableMove},
+    sql::{AlterOperation, SchemaEffect, TableMove, TableName, same_column},
     value::{ColumnType, TableVersion},
 };
 
@@ -254,6 +254,25 @@ impl Gate {
         self.waiting = false;
     }
 
+    /// The source has no such table now: what was delivered of it cannot be gone on with, and rows of it wait for no
+    /// description.
+    pub(crate) fn is_missing(&mut self, table: &CopiedTable) {
+        if self.copies.get(table).is_some_and(|copy| copy.state == CopyState::Copying) {
+            self.begin_anew(table.clone());
+        }
+        self.waiting = false;
+    }
+
+    /// The source has no such table, and the stream has come to where that is so.
+    pub(crate) fn not_there(&mut self, table: &CopiedTable) {
+        self.gone(table);
+        self.count();
+        if self.active.as_ref() == Some(table) {
+            self.cut = Cut::None;
+            self.waiting = false;
+        }
+    }
+
     // ---- what the stream does ----------------------------------------------------------------
 
     /// Judges a row event of transaction `gtid`. `emitted`: part of that transaction is on its way already.
@@ -312,80 +331,144 @@ impl Gate {
         Ok(Judged::Parts(parts))
     }
 
-    /// Judges a schema change of transaction `gtid`. `false`: all it does will be in the copy.
-    pub(crate) fn judge_change(&mut self, change: &SchemaChange) -> Result<bool, Halt> {
+    /// Judges a schema change, and leaves of its effect what concerns what was delivered. `captures`: whether a table
+    /// is captured. `false`: all it does will be in the copy.
+    pub(crate) fn judge_change(
+        &mut self,
+        change: &mut SchemaChange,
+        captures: impl Fn(&str, &str) -> bool,
+    ) -> bool {
         if self.open == 0 {
-            return Ok(true);
+            return true;
         }
-        let touches = |(schema, table): &CopiedTable| {
-            change.tables.is_empty()
-                || change.tables.iter().any(|(s, t)| s == schema && (t.is_empty() || t == table))
-        };
-        let open: Vec<CopiedTable> = self
-            .copies
-            .iter()
-            .filter(|(table, copy)| copy.state != CopyState::Done && touches(table))
-            .map(|(table, _)| table.clone())
-            .collect();
+        let open = self.touched(change);
         if open.is_empty() {
-            return Ok(true);
+            return true;
         }
         if self.active.as_ref().is_some_and(|active| open.contains(active)) {
             self.cut = Cut::Spoiled;
             self.described = false;
         }
-        let mut dropped: Vec<CopiedTable> = Vec::new();
+        let whole = |(schema, table): &CopiedTable| {
+            (table.is_empty() || captures(schema, table)) && !open.contains(&(schema.clone(), table.clone()))
+        };
+        let only = !change.tables.is_empty() && !change.tables.iter().any(whole);
+        let mut moves = None;
         match &change.effect {
-            SchemaEffect::DropTables(tables) => {
-                dropped.extend(tables.iter().map(|table| (table.schema.clone(), table.table.clone())));
-            }
+            SchemaEffect::DropTables(tables) => tables.iter().for_each(|table| self.gone(&key_of(table))),
             SchemaEffect::DropDatabase(schema) => {
-                dropped.extend(open.iter().filter(|(of, _)| of == schema).cloned());
+                open.iter().filter(|(of, _)| of == schema).for_each(|table| self.gone(table));
             }
-            SchemaEffect::RenameTables(moves) => moved(&open, moves)?,
-            SchemaEffect::AlterTable { moves, .. } => moved(&open, moves)?,
-            SchemaEffect::Unfollowed(_)
-            | SchemaEffect::Nothing
+            SchemaEffect::RenameTables(all) => moves = Some(self.moved(&open, all, &[])),
+            SchemaEffect::TableEntered { entered, moves: all } => {
+                // Of one that is not copied the rows are not known: nothing is taken from the statement.
+                if entered.iter().all(|table| open.contains(&key_of(table))) {
+                    moves = Some(self.moved(&open, all, entered));
+                }
+            }
+            SchemaEffect::AlterTable { table, operations, moves: all, .. } => {
+                if !all.is_empty() {
+                    moves = Some(self.moved(&open, all, &[]));
+                } else if self.cannot_follow(&key_of(table), operations) {
+                    self.begin_anew(key_of(table));
+                }
+            }
+            SchemaEffect::Unfollowed(_) if only => {
+                // Nobody can tell what it does to the rows that were delivered, so they are copied again.
+                open.iter().for_each(|table| self.begin_anew(table.clone()));
+            }
+            // Whoever halts before it names a table that a copy would mend.
+            SchemaEffect::Unfollowed(_) => change.tables.sort_by_key(|table| open.contains(table)),
+            SchemaEffect::Nothing
             | SchemaEffect::CreateTable { .. }
             | SchemaEffect::CreateTableLike { .. }
-            | SchemaEffect::TruncateTable(_)
-            | SchemaEffect::TableEntered => {}
-        }
-        for table in dropped {
-            if let Some(copy) = self.copies.get_mut(&table) {
-                *copy = copy.done();
-                self.untold.insert(table, copy.clone());
-            }
+            | SchemaEffect::TruncateTable(_) => {}
         }
         self.count();
-        let unfollowed = matches!(change.effect, SchemaEffect::Unfollowed(_));
-        let only = change.tables.iter().all(|table| open.contains(table)) && !change.tables.is_empty();
-        if unfollowed && only {
-            // Nobody can tell what it does to the rows that were delivered, so they are copied again.
-            for table in &open {
-                self.begin_anew(table.clone());
+        if let Some(moves) = moves {
+            if let SchemaEffect::AlterTable { table, moves: all, .. } = &mut change.effect
+                && !open.contains(&key_of(table))
+            {
+                *all = moves;
+            } else {
+                change.effect = SchemaEffect::RenameTables(moves);
             }
+            return true;
         }
         let waiting = |table| self.copies.get(table).is_some_and(|copy| copy.state == CopyState::Waiting);
-        Ok(!(only && open.iter().all(waiting)))
+        !(only && open.iter().all(waiting))
     }
+
+    /// Tables that are not done and that a change touches.
+    fn touched(&self, change: &SchemaChange) -> Vec<CopiedTable> {
+        let touches = |(schema, table): &CopiedTable| {
+            change.tables.is_empty()
+                || change.tables.iter().any(|(s, t)| s == schema && (t.is_empty() || t == table))
+        };
+        let open = self.copies.iter().filter(|(table, copy)| copy.state != CopyState::Done && touches(table));
+        open.map(|(table, _)| table.clone()).collect()
+    }
+
+    /// Nothing is left to copy of a table: it is gone, or what has its name is whole.
+    fn gone(&mut self, table: &CopiedTable) {
+        if let Some(copy) = self.copies.get_mut(table) {
+            *copy = copy.done();
+            self.untold.insert(table.clone(), copy.clone());
+        }
+    }
+
+    /// Tables move, some of which are not copied to their end (`open`): those are copied anew under their new names,
+    /// and what the target has of them goes. Told are the moves that the target can make.
+    fn moved(&mut self, open: &[CopiedTable], moves: &[TableMove], entered: &[TableName]) -> Vec<TableMove> {
+        let is_open = |name: &TableName| open.contains(&key_of(name));
+        let left = |name: &TableName| TableMove { from: name.clone(), to: None };
+        let mut made: Vec<TableMove> =
+            moves.iter().map(|one| if is_open(&one.from) { left(&one.from) } else { one.clone() }).collect();
+        let arrived = moves.iter().filter_map(|one| one.to.as_ref()).chain(entered);
+        for name in arrived.filter(|name| is_open(name)) {
+            // What is here under that name is from before, and makes room.
+            if !made.iter().any(|one| one.from == *name) {
+                made.push(left(name));
+            }
+        }
+        open.iter().filter(|table| moves.iter().any(|one| key_of(&one.from) == **table)).for_each(|table| {
+            self.gone(table);
+        });
+        for TableMove { from, to } in moves {
+            match to {
+                Some(to) if is_open(from) => self.begin_anew(key_of(to)),
+                Some(to) => self.gone(&key_of(to)),
+                None => {}
+            }
+        }
+        entered.iter().for_each(|name| self.begin_anew(key_of(name)));
+        made
+    }
+
+    /// Whether what was delivered of a table cannot go on under these clauses with certainty: its copy begins anew.
+    fn cannot_follow(&self, table: &CopiedTable, operations: &[AlterOperation]) -> bool {
+        let copying = self.copies.get(table).is_some_and(|copy| copy.state == CopyState::Copying);
+        let key = self.key.as_ref().filter(|_| self.active.as_ref() == Some(table));
+        let of_key = |name: &str| {
+            key.is_none_or(|key| key.columns.iter().any(|(column, _)| same_column(column, name)))
+        };
+        let uncertain = |operation: &AlterOperation| match operation {
+            AlterOperation::Add(column, _) => column.value_when_added().is_none(),
+            AlterOperation::Drop(name) => of_key(name),
+            AlterOperation::Rename { from, .. } => of_key(from),
+            AlterOperation::Change { .. } | AlterOperation::Unfollowed(_) => true,
+        };
+        copying && operations.iter().any(uncertain)
+    }
+}
+
+fn key_of(name: &TableName) -> CopiedTable {
+    (name.schema.clone(), name.table.clone())
 }
 
 /// Copied as a whole, and not to its end.
 fn is_begun_whole(copy: &TableCopy) -> bool {
     copy.state == CopyState::Copying && copy.key.is_none()
-}
-
-/// A table that moves while it is copied.
-fn moved(open: &[CopiedTable], moves: &[TableMove]) -> Result<(), Halt> {
-    for (schema, table) in open {
-        let is = |name: &crate::sql::TableName| name.schema == *schema && name.table == *table;
-        if moves.iter().any(|step| is(&step.from) || step.to.as_ref().is_some_and(is)) {
-            let note = Detail::Note("The table was renamed while it was copied");
-            return Err(Halt::new(Code::SnapshotSourceChanged).of_table(schema, table).with(note));
-        }
-    }
-    Ok(())
 }
 
 impl Keyed {
@@ -461,5 +544,7 @@ impl From<RowsError> for Unjudged {
     }
 }
 
+#[cfg(test)]
+mod changes;
 #[cfg(test)]
 mod tests;

@@ -838,6 +838,6 @@ fn set(value: &str, members: &[String]) -> bool {
 }
 
 /// Whether two names are of one column.
-pub(super) fn same_column(a: &str, b: &str) -> bool {
+pub(crate) fn same_column(a: &str, b: &str) -> bool {
     a == b || lower_case(a) == lower_case(b)
 }

@@ -55,8 +55,13 @@ pub enum SchemaEffect {
     DropTables(Vec<TableName>),
     /// All tables of a database are gone.
     DropDatabase(String),
-    /// A table of unknown rows took a captured name (`table_entered_capture`).
-    TableEntered,
+    /// Tables of unknown rows took captured names (`table_entered_capture`).
+    TableEntered {
+        /// These names.
+        entered: Vec<TableName>,
+        /// Where captured tables went by the same statement.
+        moves: Vec<TableMove>,
+    },
     /// Nothing certain can be said.
     Unfollowed(Unfollowed),
 }

@@ -24,6 +24,7 @@ mod tests;
 mod transaction;
 
 pub use column::{ColumnDefinition, ColumnPosition, DefaultValue, RowValue};
+pub(crate) use declared::same_column;
 pub use declared::{Conversion, DeclaredType};
 pub use effect::{
     AlterOperation, ExistingColumn, PlannedColumn, PlannedValues, SchemaEffect, TableMove, Unfollowed, plan,

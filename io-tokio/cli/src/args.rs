@@ -236,8 +236,13 @@ pub struct Sync {
     #[arg(long, value_name = "BYTES_PER_SECOND")]
     pub snapshot_rate: Option<u64>,
 
-    /// Copy one table again (not available yet).
-    #[arg(long, value_name = "TABLE")]
+    /// Copy these tables again while the rest goes on, as after `schema_change_needs_copy`, `table_entered_capture` or
+    /// `mirror_diverged`; decided with the first write and kept in the target.
+    ///
+    /// A copy that is under way goes on, whether this is said again or not. To begin one anew while it is under way:
+    /// `capstan position copy-again`. What the target has of the table stays until the first rows of the copy come,
+    /// indexes of your own on it go with it.
+    #[arg(long, value_name = "TABLE", value_delimiter = ',')]
     pub copy_again: Vec<String>,
 
     /// How messages are printed.
@@ -332,6 +337,17 @@ pub enum PositionCommand {
     AcceptTables {
         #[command(flatten)]
         capture: CaptureArgs,
+        /// Why; recorded in the target.
+        #[arg(long)]
+        reason: String,
+        #[command(flatten)]
+        of: PositionOf,
+    },
+    /// Has a table copied from its beginning by the next run, also where a copy of it is under way.
+    CopyAgain {
+        /// The table, as `schema.table`.
+        #[arg(value_name = "TABLE")]
+        table: String,
         /// Why; recorded in the target.
         #[arg(long)]
         reason: String,

@@ -67,7 +67,24 @@ fn print_halt(halt: &Halt) {
     if let Some(number) = halt.server_error {
         tell!("  server says: error {number}");
     }
-    tell!("  what to do:  {}", halt.remedy());
+    tell!("  what to do:  {}", remedy(halt));
+}
+
+/// What to do, with the very table where it is about one.
+fn remedy(halt: &Halt) -> String {
+    let table = halt.place.as_ref().and_then(|place| place.table.as_ref());
+    match table {
+        Some((schema, table)) => {
+            halt.remedy().replace("SCHEMA.TABLE", &format!("'{}.{}'", pattern(schema), pattern(table)))
+        }
+        None => halt.remedy().to_owned(),
+    }
+}
+
+/// A name as options take it.
+fn pattern(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '-' | '#');
+    if name.chars().all(plain) { name.to_owned() } else { format!("`{}`", name.replace('`', "``")) }
 }
 
 /// A halt for programs.
@@ -78,7 +95,7 @@ pub fn halt_json(halt: &Halt) -> serde_json::Value {
         "class": halt.code.class().as_str(),
         "stage": halt.stage().as_str(),
         "meaning": halt.code.meaning(),
-        "remedy": halt.remedy(),
+        "remedy": remedy(halt),
         "detail": halt.detail.as_ref().map(ToString::to_string),
         "server_error": halt.server_error,
         "file": place.and_then(|p| p.file.clone()),

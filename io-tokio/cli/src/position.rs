@@ -23,6 +23,7 @@ pub fn run(args: &Position) -> (Output, Result<u8, Failure>) {
         | PositionCommand::Export(of)
         | PositionCommand::Skip { of, .. }
         | PositionCommand::AcceptTables { of, .. }
+        | PositionCommand::CopyAgain { of, .. }
         | PositionCommand::ForgetTable { of, .. } => of,
     };
     (of.output, run_on(&args.command, of))
@@ -62,6 +63,22 @@ fn run_on(command: &PositionCommand, of: &PositionOf) -> Result<u8, Failure> {
             decide(&mut *target, &stored, moved, "accept-tables", &captured, reason)?;
             say!("The captured set is now {captured}.");
         }
+        PositionCommand::CopyAgain { table, reason, .. } => {
+            let one = CapturedSet::parse(&[table], &[], &[]).ok();
+            let named: Vec<(String, String)> =
+                one.iter().flat_map(CapturedSet::named_tables).map(owned).collect();
+            let [(schema, name)] = named.as_slice() else {
+                return Err(invalid("TABLE", "is no table like `shop.orders`").into());
+            };
+            let captured = CapturedSet::parse_canonical(stored.captured())
+                .map_err(|_| Halt::new(Code::PositionReadFailed))?;
+            if !captured.with_lower_case_table_names(1).captures(schema, name) {
+                return Err(invalid("TABLE", "is not captured").into());
+            }
+            let moved = stored.clone().with_copies(named.iter().cloned());
+            decide(&mut *target, &stored, moved, "copy-again", table, reason)?;
+            say!("{table} will be copied from its beginning.");
+        }
         PositionCommand::ForgetTable { table, reason, .. } => {
             let captured = CapturedSet::parse_canonical(stored.captured())
                 .map_err(|_| Halt::new(Code::PositionReadFailed))?
@@ -77,6 +94,10 @@ fn run_on(command: &PositionCommand, of: &PositionOf) -> Result<u8, Failure> {
         }
     }
     Ok(0)
+}
+
+fn owned((schema, table): (&str, &str)) -> (String, String) {
+    (schema.to_owned(), table.to_owned())
 }
 
 fn open(target: &Target) -> Result<Box<dyn Stored>, Halt> {

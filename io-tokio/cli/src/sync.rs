@@ -24,7 +24,6 @@ use crate::{
 
 /// Runs the command.
 pub fn run(args: Sync) -> Result<u8, Failure> {
-    refuse_what_is_to_come(&args)?;
     let file = File::read(args.run.config.as_deref())?;
     let target = Target::parse(&args.target)?;
     let mut builder =
@@ -32,11 +31,12 @@ pub fn run(args: Sync) -> Result<u8, Failure> {
     let given = settings::given_start(&args.run, &file)?;
     let snapshot = file.snapshot(args.snapshot.as_ref());
     // A copy begins at a place of its own.
-    let given = if snapshot.is_some() { given.or(Some(Start::Stored)) } else { given };
+    let copies = snapshot.is_some() || !args.copy_again.is_empty();
+    let given = if copies { given.or(Some(Start::Stored)) } else { given };
     if let Some(patterns) = snapshot {
         builder = builder.snapshot(patterns);
     }
-    builder = builder.copy(file.copy());
+    builder = builder.copy(file.copy()).copy_again(&args.copy_again);
     if let Some(rate) = args.snapshot_rate.or(file.snapshot_rate()) {
         builder = builder.copy_rate(rate);
     }
@@ -92,13 +92,6 @@ fn run_into<S: BlockingSink + 'static>(
     let done = runtime()?.block_on(to_end(replica.run_blocking(sink), handle, |handle| watch.see(handle)));
     watch.end();
     done
-}
-
-fn refuse_what_is_to_come(args: &Sync) -> Result<(), Halt> {
-    if args.copy_again.is_empty() {
-        return Ok(());
-    }
-    Err(invalid("copy-again", "is not available yet: take a new target and copy all of it"))
 }
 
 /// The start to run with. An empty target needs one to be said; which ones there are is told as commands.

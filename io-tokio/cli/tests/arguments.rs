@@ -55,7 +55,11 @@ fn each_kind_of_call_has_its_exit_status() {
 #[test]
 fn what_a_copy_cannot_be_told_is_refused_by_name() {
     for (options, want) in [
-        (&["--start", "current", "--copy-again", "d.t"][..], "Setting copy-again: is not available yet"),
+        (
+            &["--start", "current", "--copy-again", "d.t"][..],
+            "Setting copy-again: goes on from what is stored",
+        ),
+        (&["--copy-again", "d"], "Setting --copy-again d: is not schema.table"),
         (&["--start", "current", "--snapshot"], "Setting snapshot: begins at a place of its own"),
         (&["--snapshot=d"], "Setting --snapshot d: is not schema.table"),
         (&["--snapshot", "--snapshot-rate", "0"], "Setting snapshot-rate: is zero"),

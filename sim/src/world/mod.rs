@@ -64,6 +64,7 @@ static SETTINGS: LazyLock<Config> = LazyLock::new(|| Config {
     allow_unlogged_cascades: false,
     whole_history: false,
     snapshot: None,
+    copy_again: None,
     copy: capstan_core::snapshot::CopyLimits::default(),
     limits: Limits {
         stream_above: 8 << 10,

@@ -6,7 +6,7 @@
 //!
 //! `lines` appends to `PATH` with a position in `PATH.checkpoint` (a file), `checked` with one in a database.
 //! It begins at the source's earliest transaction where nothing is stored, or with `snapshot=ROWS` with a copy in chunks
-//! of so many rows. At its end it prints its status as one
+//! of so many rows; `chunk=ROWS` is the size alone, `copy_again=TABLES` copies once more. At its end it prints its status as one
 //! line of JSON; a halt's code goes to stderr.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -58,9 +58,10 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
             "identity" => builder = builder.identity(value),
             "snapshot" => {
                 earliest = false;
-                let limits = CopyLimits { chunk_rows: number(), ..CopyLimits::default() };
-                builder = builder.snapshot(Vec::<String>::new()).copy(limits);
+                builder = builder.snapshot(Vec::<String>::new()).copy(chunks(number()));
             }
+            "chunk" => builder = builder.copy(chunks(number())),
+            "copy_again" => builder = builder.copy_again(value.split(',')),
             "slow_ms" => slow = millis(),
             "batch" => batch.max_transactions = usize::try_from(number()).expect("a size"),
             "retained_max" => limits.retained_max = usize::try_from(number()).expect("a size"),
@@ -106,6 +107,10 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
         }
         _ => panic!("unknown kind {kind}"),
     }
+}
+
+fn chunks(rows: u64) -> CopyLimits {
+    CopyLimits { chunk_rows: rows, ..CopyLimits::default() }
 }
 
 /// Begins at the earliest transaction where nothing is stored.

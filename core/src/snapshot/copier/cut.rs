@@ -34,6 +34,7 @@ pub(super) const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// A commit that the stream has shown may not be counted yet.
 pub(super) const RECUT_PAUSE: Duration = Duration::from_millis(20);
 
+const ER_BAD_DB_ERROR: u16 = 1049;
 const ER_NO_SUCH_TABLE: u16 = 1146;
 const ER_LOCK_WAIT_TIMEOUT: u16 = 1205;
 const ER_LOCK_DEADLOCK: u16 = 1213;
@@ -76,8 +77,8 @@ impl Copier {
                 return Did::Moved;
             }
             ER_OPTION_PREVENTS_STATEMENT | ER_READ_ONLY_MODE if write => self.read_only = true,
-            // The stream will say what became of the table.
-            ER_NO_SUCH_TABLE | ER_QUERY_INTERRUPTED | ER_LOCK_WAIT_TIMEOUT | ER_LOCK_DEADLOCK => {}
+            ER_NO_SUCH_TABLE | ER_BAD_DB_ERROR => return self.not_there(&name, around),
+            ER_QUERY_INTERRUPTED | ER_LOCK_WAIT_TIMEOUT | ER_LOCK_DEADLOCK => {}
             ER_TABLEACCESS_DENIED | ER_DBACCESS_DENIED => {
                 let halt = Halt::new(Code::MissingPrivilege).with_server_error(error.number());
                 let halt = halt.of_table(&name.0, &name.1).with(Detail::Privilege("SELECT, LOCK TABLES"));
@@ -92,6 +93,37 @@ impl Copier {
             self.lock.ask("XA RECOVER", around.now.after(self.terms.step), around.out);
             self.step = Step::AskingXa;
         }
+        Did::Moved
+    }
+
+    /// The stream will say what became of a table. One of which it has said nothing when it has come to where the table
+    /// was not there is none that anything could be copied of.
+    fn not_there<P: Probe>(&mut self, name: &CopiedTable, around: &mut Around<'_, P>) -> Did {
+        self.lock_wanted_since = None;
+        self.step = Step::Pausing(around.now.after(self.terms.limits.lock_pause));
+        around.assembler.gate_mut().is_missing(name);
+        match &self.missing {
+            Some((of, executed)) if of == name => {
+                if executed.is_subset(around.assembler.processed()) {
+                    around.assembler.table_is_gone(name, around.now);
+                    self.missing = None;
+                    self.step = Step::Next;
+                }
+            }
+            Some(_) | None => {
+                self.lock.ask(EXECUTED, around.now.after(self.terms.step), around.out);
+                self.step = Step::Missing;
+            }
+        }
+        Did::Moved
+    }
+
+    /// What the source has executed where a table is not there.
+    pub(super) fn is_missing<P: Probe>(&mut self, rows: &ResultSet, around: &mut Around<'_, P>) -> Did {
+        let text = rows.cell(0, 0).flatten().and_then(|cell| core::str::from_utf8(cell).ok());
+        let executed = text.and_then(|text| text.parse::<GtidSet>().ok());
+        self.missing = around.assembler.gate().next_table().cloned().zip(executed);
+        self.step = Step::Pausing(around.now.after(self.terms.limits.lock_pause));
         Did::Moved
     }
 

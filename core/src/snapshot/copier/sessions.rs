@@ -125,6 +125,7 @@ impl Copier {
             }
             (Step::Settled, QueryResult::Rows(rows)) => self.settle(&rows, around),
             (Step::Surveying(survey), QueryResult::Rows(rows)) => self.surveyed(*survey, &rows, around),
+            (Step::Missing, QueryResult::Rows(rows)) => self.is_missing(&rows, around),
             (Step::Describing(describe), QueryResult::Rows(rows)) => self.describe(*describe, &rows, around),
             (Step::Unlocking, QueryResult::Ok(_)) => {
                 if !self.cut_good {
@@ -166,9 +167,15 @@ impl Copier {
                 Did::Moved
             }
             // Of KILL QUERY: the statement may have ended before it.
-            (Step::Locking { .. } | Step::Locked | Step::Pausing(_) | Step::Next | Step::AskingXa, _) => {
-                Did::Moved
-            }
+            (
+                Step::Locking { .. }
+                | Step::Locked
+                | Step::Pausing(_)
+                | Step::Next
+                | Step::AskingXa
+                | Step::Missing,
+                _,
+            ) => Did::Moved,
             (_, QueryResult::Failed(error)) => self.of_failure(&error, around),
             (_, QueryResult::Ok(_) | QueryResult::Rows(_)) => self.out_of_step(around),
         }

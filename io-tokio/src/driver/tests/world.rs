@@ -326,6 +326,7 @@ impl Run {
             allow_unlogged_cascades: false,
             whole_history: false,
             snapshot: None,
+            copy_again: None,
             copy: capstan_core::snapshot::CopyLimits::default(),
             limits: Limits { stream_above: 64 << 10, retained_max: 256 << 10, ..Limits::default() },
         };

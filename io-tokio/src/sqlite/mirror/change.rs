@@ -66,7 +66,13 @@ pub(super) fn follow(
         SchemaEffect::DropDatabase(schema) => {
             catalogue.of_schema(schema).iter().try_for_each(|entry| remove(connection, catalogue, entry))
         }
-        SchemaEffect::TableEntered => Err(refused(change, Code::TableEnteredCapture)),
+        SchemaEffect::TableEntered { entered, .. } => {
+            let halt = SinkError::halt(Code::TableEnteredCapture, "schema change");
+            Err(match entered.first() {
+                Some(table) => halt.of_table(&table.schema, &table.table),
+                None => halt,
+            })
+        }
         SchemaEffect::Unfollowed(why) => {
             tracing::warn!(why = why.as_str(), kind = change.kind.name(), "a schema change is not followed");
             Err(refused(change, Code::SchemaChangeNeedsCopy))
