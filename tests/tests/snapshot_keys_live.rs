@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use capstan_core::binlog::rows::{ChangeRow, RowScratch};
 use capstan_core::deliver::KeyParts;
-use capstan_core::snapshot::rows::{CopyKey, KeyOrder, KeyUnsupported};
+use capstan_core::snapshot::rows::{Compared, Comparisons, CopyKey, KeyOrder, KeyUnsupported};
 use capstan_core::value::charset::Collation;
 use capstan_mysql::{Server, Session};
 use capstan_tests::copied::{ask, copy, describe};
@@ -248,7 +248,28 @@ fn read(session: &mut Session, table: &str, of: &str) -> Vec<KeyParts> {
         assert_eq!(key.compare(&pair[0], &pair[0]), Some(Ordering::Equal), "{of}");
     }
     weights(session, table, of, &key, &keys);
+    compared(session, of, &key, &keys);
     keys
+}
+
+/// Asked about the bare values, the server puts them in the order in which it reads the rows, neighbours and others.
+fn compared(session: &mut Session, of: &str, key: &CopyKey, keys: &[KeyParts]) {
+    let mut said = Comparisons::default();
+    let distant = keys.iter().zip(keys.iter().skip(7));
+    let all: Vec<_> = keys.iter().zip(keys.iter().skip(1)).chain(distant).collect();
+    let mut pairs = Vec::new();
+    for (one, other) in &all {
+        key.compare_by(one, other, &said, |pair| pairs.push(pair));
+    }
+    assert_eq!(pairs.is_empty(), key.is_ordered_here() || keys.len() < 2, "{of}");
+    if !pairs.is_empty() {
+        let answer = ask(session, &key.question(&pairs).expect("a question")).unwrap();
+        assert!(said.said(pairs, &answer), "{of}: {answer:?}");
+    }
+    for (one, other) in all {
+        let found = key.compare_by(one, other, &said, |pair| panic!("{of}: {pair:?} was not asked"));
+        assert_eq!(found, Compared::Order(Ordering::Less), "{of}: {one:?} {other:?}");
+    }
 }
 
 /// Weights are in the order of the rows, and those of a literal are those of its row.

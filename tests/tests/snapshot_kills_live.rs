@@ -310,6 +310,8 @@ fn odd_keys_in_chunks_of_two() {
              CREATE TABLE bi (k BINARY(4) PRIMARY KEY, v INT);
              INSERT INTO bi (k) VALUES (x'00'), (x'0100'), (x'010001'), (x'20'), (x'2000ff'), (x'ff');
              CREATE TABLE en (k ENUM('z','y','x') PRIMARY KEY, v INT); INSERT INTO en (k) VALUES ('x'), ('y'), ('z');
+             CREATE TABLE s (k VARCHAR(10) COLLATE utf8mb4_0900_ai_ci PRIMARY KEY, v INT);
+             INSERT INTO s VALUES ('a',1),('B',2),('c',3),('É',4),('f',5),('ß',6),('t',7),('',8),('Z',9),('10',10),('9',11);
              SET GLOBAL wait_timeout = 1",
         )
         .unwrap();
@@ -323,7 +325,7 @@ fn odd_keys_in_chunks_of_two() {
             // However soon the copies are done, each table has been written to under some of them.
             while !stop.load(Ordering::Relaxed) || n < 4 {
                 n += 1;
-                for table in ["u", "c2", "de", "dt", "bi", "en"] {
+                for table in ["u", "c2", "de", "dt", "bi", "en", "s"] {
                     let key = if table == "c2" { "b, a" } else { "k" };
                     let all = if table == "c2" { "a, b" } else { "k" };
                     for sql in [

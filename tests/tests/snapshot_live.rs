@@ -171,10 +171,7 @@ fn a_copy_goes_on_where_it_was() {
 fn what_cannot_be_copied_is_refused_by_name() {
     let server = server();
     for (table, code) in [
-        (
-            "CREATE TABLE snap.b (a INT PRIMARY KEY); CREATE VIEW snap.t AS SELECT * FROM snap.b",
-            Code::SnapshotKeyUnsupported,
-        ),
+        ("CREATE TABLE snap.t (a INT PRIMARY KEY) ENGINE = MEMORY", Code::SnapshotKeyUnsupported),
         ("CREATE TABLE snap.t (a INT PRIMARY KEY) ENGINE = MyISAM", Code::SnapshotKeyUnsupported),
     ] {
         server.sql(&format!("CREATE DATABASE snap; {table}")).unwrap();

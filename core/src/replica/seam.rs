@@ -28,6 +28,8 @@ pub enum CopyLink {
     Lock,
     /// Holds a consistent view and reads chunks from it; before that it watches the lock.
     View(u8),
+    /// Compares texts, as the server alone can; only while a table is copied along a key of text.
+    Compare,
 }
 
 /// Names one dial of a link. A late answer to an older dial is recognised by it and ignored.
@@ -179,7 +181,8 @@ pub enum Output {
         wake: Option<(Now, WakeReason)>,
         /// What may be read of the stream.
         read: Read,
-        /// What may be read of each link of the initial copy.
+        /// What may be read of each view of the initial copy ([`CopyLink::View`]). Its other links carry nothing but
+        /// short answers and are read at all times.
         copy: Read,
     },
 }

@@ -17,6 +17,7 @@ use bytes::Bytes;
 
 use self::{
     chunks::SILENCE_MAX,
+    compare::{Asked, Ready},
     cut::{BEGIN_VIEW, waiting_for},
     table::{Survey, Table},
 };
@@ -38,6 +39,7 @@ use crate::{
 };
 
 mod chunks;
+mod compare;
 mod cut;
 mod sessions;
 mod table;
@@ -89,8 +91,12 @@ pub(crate) struct Copier {
     terms: Terms,
     lock: Client,
     view: Client,
+    compare: Client,
     lock_setup: usize,
     view_setup: usize,
+    compare_setup: usize,
+    /// What the server compares.
+    asked: Option<Asked>,
     step: Step,
     /// The tables were looked at.
     surveyed: bool,
@@ -104,6 +110,8 @@ pub(crate) struct Copier {
     cut_good: bool,
     upto: Option<KeyParts>,
     encoder: Option<RowEncoder>,
+    /// The chunk, once it is complete.
+    ready: Option<Ready>,
     /// Rows of the present result.
     result_rows: u64,
     /// The result has more rows.
@@ -148,8 +156,11 @@ impl Copier {
             terms,
             lock: Client::new(CopyLink::Lock),
             view: Client::new(CopyLink::View(0)),
+            compare: Client::new(CopyLink::Compare),
             lock_setup: 0,
             view_setup: 0,
+            compare_setup: 0,
+            asked: None,
             step: Step::Connecting,
             surveyed: false,
             table: None,
@@ -159,6 +170,7 @@ impl Copier {
             cut_good: false,
             upto: None,
             encoder: None,
+            ready: None,
             result_rows: 0,
             result_open: false,
             last: false,
@@ -180,6 +192,7 @@ impl Copier {
         match link {
             CopyLink::Lock => &mut self.lock,
             CopyLink::View(_) => &mut self.view,
+            CopyLink::Compare => &mut self.compare,
         }
     }
 
@@ -229,6 +242,7 @@ impl Copier {
     pub(crate) fn close(&mut self, out: &mut VecDeque<Output>) {
         self.lock.close(out);
         self.view.close(out);
+        self.compare.close(out);
     }
 
     /// Whether its connections may be read.
@@ -275,7 +289,10 @@ impl Copier {
             | Step::Held => None,
         };
         let watch = (self.view_open && self.can_watch && !self.watching).then_some(self.watch_at);
-        [own, watch, self.lock.deadline, self.view.deadline].into_iter().flatten().min()
+        [own, watch, self.lock.deadline, self.view.deadline, self.compare.deadline]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     // ---- one step ----------------------------------------------------------------------------
@@ -294,12 +311,21 @@ impl Copier {
                 some => some,
             };
         }
-        if [self.lock.deadline, self.view.deadline].into_iter().flatten().any(|at| at <= now) {
+        if [self.lock.deadline, self.view.deadline, self.compare.deadline]
+            .into_iter()
+            .flatten()
+            .any(|at| at <= now)
+        {
             let note = Detail::Note("A connection of the initial copy does not answer");
             return self.lose(Halt::new(Code::SourceUnreachable).with(note), around);
         }
         let said = self.lock.poll(around.out);
         match self.heard(CopyLink::Lock, said, around) {
+            Did::Nothing => {}
+            did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Halt(_)) => return did,
+        }
+        let said = self.compare.poll(around.out);
+        match self.heard(CopyLink::Compare, said, around) {
             Did::Nothing => {}
             did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Halt(_)) => return did,
         }
@@ -316,6 +342,9 @@ impl Copier {
     /// What the step asks for without an answer.
     fn act<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
         let now = around.now;
+        if let Some(did) = self.ask_to_compare(around) {
+            return did;
+        }
         if self.view_open && self.can_watch && !self.watching && self.lock.is_idle() && self.watch_at <= now {
             let Some(table) = &self.table else { return Did::Nothing };
             self.watching = true;

@@ -16,13 +16,17 @@
 //! nothing of it is covered, and a change that the cut does not have waits, with everything behind it. What was
 //! delivered of it when the cut is lost is void.
 //!
+//! Of two texts the server alone knows which comes first. A change whose key is text therefore waits until the server
+//! has compared it with the borders ([`ask`]), which nothing else waits for.
+//!
 //! Nothing here depends on the order in which a server
 //! logs, counts and shows its transactions, nor on that being one server.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::cmp::Ordering;
 
-use super::rows::CopyKey;
+use self::ask::{Asking, Wanted as Asked};
+use super::rows::{Compared, Comparisons, CopyKey};
 use crate::{
     binlog::rows::{Row, RowsError, RowsEvent, RowsKind, Wanted},
     deliver::{CopiedTable, Copies, CopyState, KeyParts, SchemaChange, TableCopy},
@@ -31,6 +35,8 @@ use crate::{
     sql::{AlterOperation, SchemaEffect, TableMove, TableName, same_column},
     value::{ColumnType, TableVersion},
 };
+
+pub(crate) mod ask;
 
 /// Whether a mistake is asked for: in tests of this file alone.
 macro_rules! wrong {
@@ -69,6 +75,17 @@ enum Cut {
     Spoiled,
 }
 
+/// What a row event waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// None waits.
+    Nothing,
+    /// The chunk that is on its way, or what the key of its table is.
+    Chunk,
+    /// What the server says of its key.
+    Answer,
+}
+
 /// The tables that are being copied, as the stream sees them.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -83,8 +100,9 @@ pub(crate) struct Gate {
     cut: Cut,
     /// The last transaction of which something was dropped: it may not be processed to its end yet.
     last_dropped: Option<Gtid>,
-    /// A row event waits.
-    waiting: bool,
+    /// What a row event waits for.
+    waiting: Waiting,
+    asking: Asking,
     /// Tables that are not done.
     open: usize,
     #[cfg(test)]
@@ -109,7 +127,8 @@ impl Gate {
             described: false,
             cut: Cut::None,
             last_dropped: None,
-            waiting: false,
+            waiting: Waiting::Nothing,
+            asking: Asking::default(),
             open: 0,
             #[cfg(test)]
             mistake: None,
@@ -153,7 +172,19 @@ impl Gate {
 
     /// Whether a row event waits for what is to come from the copy.
     pub(crate) const fn holds_back(&self) -> bool {
-        self.waiting
+        !matches!(self.waiting, Waiting::Nothing)
+    }
+
+    /// Whether it waits for a chunk.
+    pub(crate) const fn waits_for_chunk(&self) -> bool {
+        matches!(self.waiting, Waiting::Chunk)
+    }
+
+    /// A chunk, or nothing, comes for what waits for one.
+    fn let_go(&mut self) {
+        if self.waits_for_chunk() {
+            self.waiting = Waiting::Nothing;
+        }
     }
 
     // ---- what the copy does ------------------------------------------------------------------
@@ -171,6 +202,8 @@ impl Gate {
             self.active = Some(table.clone());
             self.key = None;
             self.described = false;
+            self.asking.void();
+            self.ask_again();
         }
         let last_dropped = self.last_dropped.filter(|_| !wrong!(self, ForgetOpenGroup));
         let dropped = last_dropped.into_iter().collect();
@@ -192,7 +225,7 @@ impl Gate {
     /// Nothing more comes of the cut.
     pub(crate) fn end_cut(&mut self) {
         self.cut = Cut::None;
-        self.waiting = false;
+        self.let_go();
         let whole = |table: &&CopiedTable| self.copies.get(*table).is_some_and(is_begun_whole);
         if let Some(table) = self.active.as_ref().filter(whole).cloned()
             && !wrong!(self, KeepHalfOfWhole)
@@ -230,7 +263,8 @@ impl Gate {
             Keyed { key: Arc::clone(key), columns, seen: None }
         });
         self.described = true;
-        self.waiting = false;
+        self.asking.void();
+        self.waiting = Waiting::Nothing;
         let Some(table) = self.active.clone() else { return };
         let begun = self.copies.get(&table).filter(|copy| copy.state == CopyState::Copying);
         if begun.is_some_and(|copy| copy.key_columns != fingerprint) {
@@ -247,11 +281,12 @@ impl Gate {
             // What waits does so until all of it is there.
             return;
         }
-        if self.waiting {
+        if self.waits_for_chunk() {
             // What waited goes on now; if it is beyond this chunk, the next one needs another cut.
             self.cut = Cut::None;
         }
-        self.waiting = false;
+        // What waits for an answer is judged by the new border.
+        self.waiting = Waiting::Nothing;
     }
 
     /// The source has no such table now: what was delivered of it cannot be gone on with, and rows of it wait for no
@@ -296,10 +331,17 @@ impl Gate {
             CopyState::Copying => {
                 let Some(keyed) = self.key.as_mut().filter(|_| is_active) else {
                     // Its key is not known in this process yet.
-                    self.waiting = true;
+                    self.waiting = Waiting::Chunk;
                     return Ok(Judged::Wait(rows));
                 };
-                let (parts, dropped) = keyed.split(&rows, copy)?;
+                let mut wanted = Asked::default();
+                let (parts, dropped) = keyed.split(&rows, copy, &self.asking.said, &mut wanted)?;
+                if !wanted.pairs.is_empty() && !wrong!(self.mistake, JudgeUnanswered) {
+                    self.asking.want(wanted);
+                    self.waiting = Waiting::Answer;
+                    return Ok(Judged::Wait(rows));
+                }
+                self.asking.settle();
                 #[cfg(test)]
                 let (parts, dropped) = tests::bent(self.mistake, &rows, parts, dropped);
                 if !dropped {
@@ -321,7 +363,7 @@ impl Gate {
                 Cut::Open { gtid_set } if gtid.is_some_and(|gtid| gtid_set.contains(gtid)) => {}
                 Cut::Open { .. } if wrong!(self.mistake, KeepSpoiled) => {}
                 Cut::Open { .. } if !emitted => {
-                    self.waiting = true;
+                    self.waiting = Waiting::Chunk;
                     return Ok(Judged::Wait(rows));
                 }
                 Cut::Open { .. } => self.cut = Cut::Spoiled,
@@ -472,27 +514,35 @@ fn is_begun_whole(copy: &TableCopy) -> bool {
 }
 
 impl Keyed {
-    /// What of the rows is covered, and whether something is not.
-    fn split(&mut self, rows: &RowsEvent, copy: &TableCopy) -> Result<(Vec<RowsEvent>, bool), Halt> {
+    /// What of the rows is covered, and whether something is not; of no use where something is `wanted`.
+    fn split(
+        &mut self,
+        rows: &RowsEvent,
+        copy: &TableCopy,
+        said: &Comparisons,
+        wanted: &mut Asked,
+    ) -> Result<(Vec<RowsEvent>, bool), Halt> {
         let table = rows.table();
         if !self.seen.as_ref().is_some_and(|(seen, _)| Arc::ptr_eq(seen, table)) {
             self.seen = Some((Arc::clone(table), self.places(table)?));
         }
         let places = self.seen.as_ref().map(|(_, places)| &**places).unwrap_or_default();
         let mut dropped = false;
-        let covers = |row: Option<Row<'_>>| -> Result<bool, Unjudged> {
+        let mut covers = |row: Option<Row<'_>>| -> Result<bool, Unjudged> {
             let Some(row) = row else { return Ok(false) };
             let parts: Option<_> = places.iter().map(|place| row.raw(*place).map(Box::from)).collect();
             let key = KeyParts(parts.ok_or(Unjudged::Key)?);
-            let order = |other: &KeyParts| self.key.compare(&key, other).ok_or(Unjudged::Key);
-            let up_to_last = match &copy.key {
-                Some(last) => order(last)? != Ordering::Greater,
-                None => false,
-            };
-            let behind_end = match &copy.upto {
-                Some(upto) => order(upto)? == Ordering::Greater,
-                None => false,
-            };
+            let mut is =
+                |border: &Option<KeyParts>, covered: fn(Ordering) -> bool| -> Result<bool, Unjudged> {
+                    let Some(border) = border else { return Ok(false) };
+                    match self.key.compare_by(&key, border, said, |pair| wanted.add(pair)) {
+                        Compared::Order(order) => Ok(covered(order)),
+                        Compared::Unknown => Ok(false),
+                        Compared::NoKey => Err(Unjudged::Key),
+                    }
+                };
+            let up_to_last = is(&copy.key, Ordering::is_le)?;
+            let behind_end = is(&copy.upto, Ordering::is_gt)?;
             Ok(up_to_last || behind_end)
         };
         let kind = rows.kind();

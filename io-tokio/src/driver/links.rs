@@ -13,6 +13,9 @@ use capstan_core::replica::{self, CopyLink, DialEpoch, Read};
 use super::link::{Link, Said};
 use crate::net::Net;
 
+/// What is read at once of a link that carries answers, while no view is read.
+const ANSWER_READ: usize = 64 << 10;
+
 /// The connections, each in its own state, polled by the loop.
 pub(super) struct Links<'n, N: Net> {
     net: &'n N,
@@ -110,6 +113,10 @@ impl<'n, N: Net> Links<'n, N> {
         N: 'l,
     {
         for (name, link) in links {
+            let read = match (name, read) {
+                (CopyLink::Lock | CopyLink::Compare, Read::Paused) => Read::UpTo(ANSWER_READ),
+                (CopyLink::View(_), read) | (_, read @ Read::UpTo(_)) => read,
+            };
             if let Poll::Ready(said) = link.poll(cx, read) {
                 return Some((replica::Link::Copy(*name), link.epoch(), said));
             }

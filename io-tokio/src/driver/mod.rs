@@ -160,7 +160,7 @@ struct Driver<'n, N: Net> {
     timer: Option<Timer<'n>>,
     wake: Option<Now>,
     read: Read,
-    /// As `read`, of each link of the initial copy.
+    /// As `read`, of each view of the initial copy.
     read_copy: Read,
     /// The position is asked for; the last reason counts.
     load: Option<LoadReason>,

@@ -3,9 +3,9 @@
 use alloc::{boxed::Box, format, string::String, sync::Arc};
 use core::time::Duration;
 
-use super::{Around, Copier, Did, Step};
+use super::{Around, Copier, Did, Step, compare::Ready};
 use crate::{
-    binlog::rows::{RowWalk, RowsEvent},
+    binlog::rows::RowsEvent,
     deliver::{CopyState, KeyParts, Seq, SnapshotChunk, TableCopy},
     halt::{Code, Detail, Halt},
     link::{RowsEnd, TextRow},
@@ -120,9 +120,8 @@ impl Copier {
             }
         }
         if self.is_finding_end(around) {
-            self.upto = match self.take_rows() {
-                Ok((None, _)) => None,
-                Ok((Some(_), key)) => key,
+            self.upto = match self.take_rows(None) {
+                Ok(ready) => ready.key,
                 Err(halt) => return Did::Halt(halt),
             };
             if self.upto.is_some() {
@@ -138,23 +137,15 @@ impl Copier {
         Did::Moved
     }
 
-    pub(super) fn take_rows(&mut self) -> Result<(Option<RowsEvent>, Option<KeyParts>), Halt> {
-        let Some(table) = &self.table else { return Ok((None, None)) };
-        let malformed = || Halt::new(Code::ValueMalformed).of_table(&table.name.0, &table.name.1);
+    /// The rows that were read, as one event, and their last key.
+    fn take_rows(&mut self, before: Option<KeyParts>) -> Result<Ready, Halt> {
+        let Some(table) = &self.table else { return Ready::new(None, None, None).map_err(Halt::new) };
+        let malformed = |code| Halt::new(code).of_table(&table.name.0, &table.name.1);
         let rows = match &mut self.encoder {
-            Some(encoder) => encoder.take().map_err(|_| malformed())?,
+            Some(encoder) => encoder.take().map_err(|_| malformed(Code::ValueMalformed))?,
             None => None,
         };
-        let Some(rows) = rows else { return Ok((None, None)) };
-        let (mut walk, mut left, mut key) = (RowWalk::default(), rows.changes(), None);
-        walk.start(&rows);
-        while let Some(change) = walk.next(&rows).map_err(|_| malformed())? {
-            left = left.saturating_sub(1);
-            if left == 0 {
-                key = change.after().and_then(|row| table.key.as_ref()?.value(row));
-            }
-        }
-        Ok((Some(rows), key))
+        Ready::new(rows, table.key.as_deref(), before).map_err(malformed)
     }
 
     /// The chunk is complete: it is handed over where the stream has come to its set.
@@ -162,21 +153,29 @@ impl Copier {
         if !around.assembler.gate().is_cut_good() {
             return self.give_up_reading(around);
         }
+        let name = self.table.as_ref().map(|table| table.name.clone()).unwrap_or_default();
+        let before = around.assembler.gate().copies().get(&name).cloned();
+        let before = before.unwrap_or_else(TableCopy::waiting);
+        if self.ready.is_none() {
+            match self.take_rows(before.key.clone()) {
+                Ok(ready) => self.ready = Some(ready),
+                Err(halt) => return Did::Halt(halt),
+            }
+        }
+        if let Some(did) = self.canary(around) {
+            return did;
+        }
         let reached = around.assembler.gate().is_reached(around.assembler.processed());
-        if !reached && around.assembler.gate().holds_back() {
+        if !reached && around.assembler.gate().waits_for_chunk() {
             // What waits for this chunk stands before what the chunk waits for: another server's order.
             return self.give_up_reading(around);
         }
         if !reached || !around.assembler.is_between_units() {
             return Did::Nothing;
         }
-        let (rows, key) = match self.take_rows() {
-            Ok(taken) => taken,
-            Err(halt) => return Did::Halt(halt),
+        let (Some(table), Some(Ready { rows, key, .. })) = (&self.table, self.ready.take()) else {
+            return Did::Nothing;
         };
-        let Some(table) = &self.table else { return Did::Nothing };
-        let before = around.assembler.gate().copies().get(&table.name).cloned();
-        let before = before.unwrap_or_else(TableCopy::waiting);
         let number = before.chunks;
         let mut copy = TableCopy {
             state: CopyState::Copying,
@@ -221,6 +220,7 @@ impl Copier {
     pub(super) fn give_up_reading<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
         around.assembler.gate_mut().end_cut();
         self.cut_good = false;
+        self.forget_ready();
         if self.result_open {
             // The rest of the rows would have to be read.
             self.view.close(around.out);

@@ -23,6 +23,8 @@ use crate::{
 const SETUP_LOCK: [&str; 3] =
     [SESSION, "SET SESSION lock_wait_timeout = 60, wait_timeout = 30", "SELECT @@global.server_uuid"];
 const SETUP_VIEW: [&str; 3] = [SESSION, "SET SESSION wait_timeout = 3600", "SELECT @@global.server_uuid"];
+pub(super) const SETUP_COMPARE: [&str; 3] =
+    [SESSION, "SET SESSION wait_timeout = 86400", "SELECT @@global.server_uuid"];
 
 impl Copier {
     pub(super) fn connect<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
@@ -72,6 +74,7 @@ impl Copier {
         let (client, done, statements) = match link {
             CopyLink::Lock => (&mut self.lock, &mut self.lock_setup, &SETUP_LOCK),
             CopyLink::View(_) => (&mut self.view, &mut self.view_setup, &SETUP_VIEW),
+            CopyLink::Compare => (&mut self.compare, &mut self.compare_setup, &SETUP_COMPARE),
         };
         match answer {
             None => {}
@@ -101,6 +104,7 @@ impl Copier {
         let unset = match link {
             CopyLink::Lock => self.lock_setup < SETUP_LOCK.len(),
             CopyLink::View(_) => self.view_setup < SETUP_VIEW.len(),
+            CopyLink::Compare => self.compare_setup < SETUP_COMPARE.len(),
         };
         if unset {
             return self.set_up(link, Some(result), around);
@@ -108,6 +112,7 @@ impl Copier {
         match link {
             CopyLink::Lock => self.lock_answered(result, around),
             CopyLink::View(_) => self.view_answered(result, around),
+            CopyLink::Compare => self.compared(result, around),
         }
     }
 
@@ -200,6 +205,10 @@ impl Copier {
     pub(super) fn lose<P: Probe>(&mut self, halt: Halt, around: &mut Around<'_, P>) -> Did {
         self.close(around.out);
         around.assembler.gate_mut().end_cut();
+        // What was asked is not answered.
+        around.assembler.gate_mut().ask_again();
+        self.asked = None;
+        self.ready = None;
         self.view_open = false;
         self.watching = false;
         self.result_open = false;

@@ -100,8 +100,7 @@ impl Copier {
         let captured = &self.terms.captured;
         described.version.leave_out(|column| captured.column_captured(&name.0, &name.1, column));
         let whole = match described.key() {
-            Ok(key) if key.is_ordered_here() => Ok(key),
-            Ok(_) => Err("A column of its key is text"),
+            Ok(key) => Ok(key),
             Err(reason) => Err(of_key(&reason)),
         };
         let key = match whole {
@@ -143,7 +142,7 @@ fn fingerprint(version: &TableVersion, key: &CopyKey) -> u64 {
         if let Some(column) = version.columns().get(part.column()) {
             let collation = match part.order() {
                 KeyOrder::Core => "",
-                KeyOrder::Server { collation, .. } => collation,
+                KeyOrder::Bytes { collation, .. } | KeyOrder::Server { collation, .. } => collation,
             };
             let text = format!("{}\0{}\0{collation}", column.name, column.column_type.type_name());
             hash.update((text.len() as u64).to_le_bytes());

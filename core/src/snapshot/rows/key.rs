@@ -1,11 +1,12 @@
 //! The key a table is copied by: which, how its values are written into a statement, and how two compare.
 
-use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec::Vec};
-use core::cmp::Ordering;
+use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
+use core::{cmp::Ordering, fmt};
 
 use super::sql::{exact, hex, quoted};
 use crate::binlog::rows::Row;
 use crate::deliver::KeyParts;
+use crate::link::ResultSet;
 use crate::value::{Column, ColumnType, Kind, Step, TableVersion, Value, decode};
 
 /// Why a table has no key that it can be copied by.
@@ -85,7 +86,17 @@ pub struct CopyKeyPart {
 pub enum KeyOrder {
     /// The order is that of bytes made here: [`CopyKey::compare`].
     Core,
-    /// Text: the server's weights under the column's own collation, see [`CopyKeyPart::weight`].
+    /// Text in the order of its bytes: that is known here, too.
+    Bytes {
+        /// The character set, by the server's name.
+        charset: String,
+        /// The collation, by the server's name.
+        collation: String,
+        /// The shorter of two is compared as if spaces followed.
+        pads: bool,
+    },
+    /// Text whose order the server alone knows: it is asked by [`CopyKey::question`], and its weights are those of
+    /// [`CopyKeyPart::weight`].
     Server {
         /// The character set, by the server's name.
         charset: String,
@@ -171,7 +182,7 @@ impl CopyKey {
     /// Whether [`CopyKey::compare`] always has an answer.
     #[must_use]
     pub fn is_ordered_here(&self) -> bool {
-        self.parts.iter().all(|part| part.order == KeyOrder::Core)
+        self.parts.iter().all(|part| !matches!(part.order, KeyOrder::Server { .. }))
     }
 
     /// The key of a row of the same table version; `None` where a column is absent or NULL.
@@ -230,20 +241,125 @@ impl CopyKey {
     /// where they are no values of this key.
     #[must_use]
     pub fn compare(&self, one: &KeyParts, other: &KeyParts) -> Option<Ordering> {
-        if one.0.len() != self.parts.len() || other.0.len() != self.parts.len() {
-            return None;
+        match self.compare_by(one, other, &Comparisons::default(), |_| {}) {
+            Compared::Order(order) => Some(order),
+            Compared::Unknown | Compared::NoKey => None,
         }
-        for (part, (one, other)) in self.parts.iter().zip(one.0.iter().zip(&other.0)) {
+    }
+
+    /// The same by what the server has said; `wanted` is told of every pair that it would have to be asked.
+    pub fn compare_by(
+        &self,
+        one: &KeyParts,
+        other: &KeyParts,
+        said: &Comparisons,
+        mut wanted: impl FnMut(TextPair),
+    ) -> Compared {
+        if one.0.len() != self.parts.len() || other.0.len() != self.parts.len() {
+            return Compared::NoKey;
+        }
+        let mut unknown = false;
+        for (at, (part, (one, other))) in self.parts.iter().zip(one.0.iter().zip(&other.0)).enumerate() {
             if one == other {
                 continue;
             }
-            let order = part.sortable(one)?.cmp(&part.sortable(other)?);
+            let order = if let KeyOrder::Server { .. } = part.order {
+                let pair = TextPair { part: at, one: one.clone(), other: other.clone() };
+                let Some(order) = said.0.get(&pair) else {
+                    wanted(pair);
+                    unknown = true;
+                    continue;
+                };
+                *order
+            } else {
+                let Some(order) = part.compare(one, other) else { return Compared::NoKey };
+                order
+            };
             if order != Ordering::Equal {
-                return Some(order);
+                return if unknown { Compared::Unknown } else { Compared::Order(order) };
             }
         }
-        Some(Ordering::Equal)
+        if unknown { Compared::Unknown } else { Compared::Order(Ordering::Equal) }
     }
+
+    /// A statement that compares each of the pairs, as the index does: one row, a column for each, -1, 0 or 1. `None`
+    /// where one is no pair of this key.
+    #[must_use]
+    pub fn question(&self, pairs: &[TextPair]) -> Option<String> {
+        let mut out = String::from("SELECT ");
+        for (at, TextPair { part, one, other }) in pairs.iter().enumerate() {
+            let part = self.parts.get(*part)?;
+            let comma = if at > 0 { "," } else { "" };
+            out.push_str(&format!("{comma}STRCMP({},{})", part.literal(one)?, part.literal(other)?));
+        }
+        Some(out)
+    }
+}
+
+/// Two values of a part of a key, of which the server alone knows which comes first.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TextPair {
+    part: usize,
+    one: Box<[u8]>,
+    other: Box<[u8]>,
+}
+
+impl TextPair {
+    /// Bytes of its values.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.one.len().saturating_add(self.other.len())
+    }
+}
+
+impl fmt::Debug for TextPair {
+    // Rule 1: they are values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TextPair(part {}, {} bytes)", self.part, self.bytes())
+    }
+}
+
+/// What the server has said of pairs.
+#[derive(Default)]
+pub struct Comparisons(BTreeMap<TextPair, Ordering>);
+
+impl Comparisons {
+    /// Takes the answer to [`CopyKey::question`]. `false`: it is none, or a pair cannot be compared.
+    pub fn said(&mut self, pairs: Vec<TextPair>, answer: &ResultSet) -> bool {
+        let Some(row) = answer.single_row().filter(|row| row.len() == pairs.len()) else { return false };
+        for (pair, cell) in pairs.into_iter().zip(row) {
+            let order = match cell.as_deref() {
+                Some(b"-1") => Ordering::Less,
+                Some(b"0") => Ordering::Equal,
+                Some(b"1") => Ordering::Greater,
+                Some(_) | None => return false,
+            };
+            self.0.insert(pair, order);
+        }
+        true
+    }
+
+    /// Nothing was said.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl fmt::Debug for Comparisons {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Comparisons({})", self.0.len())
+    }
+}
+
+/// How two keys compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// So.
+    Order(Ordering),
+    /// The server has to say.
+    Unknown,
+    /// They are no values of the key.
+    NoKey,
 }
 
 impl CopyKeyPart {
@@ -268,7 +384,9 @@ impl CopyKeyPart {
             KeyOrder::Core if !matches!(self.step.kind, Kind::Float | Kind::Double) => {
                 exact(&self.column.name, &self.column.column_type, &mut out);
             }
-            KeyOrder::Core | KeyOrder::Server { .. } => quoted(&self.column.name, &mut out),
+            KeyOrder::Core | KeyOrder::Bytes { .. } | KeyOrder::Server { .. } => {
+                quoted(&self.column.name, &mut out);
+            }
         }
         out
     }
@@ -297,7 +415,11 @@ impl CopyKeyPart {
                 out
             }
             Value::Text(text) => {
-                let KeyOrder::Server { charset, collation, .. } = &self.order else { return None };
+                let (KeyOrder::Server { charset, collation, .. }
+                | KeyOrder::Bytes { charset, collation, .. }) = &self.order
+                else {
+                    return None;
+                };
                 let mut out = format!("_{charset} ");
                 hex(text.as_bytes(), &mut out);
                 out.push_str(" COLLATE ");
@@ -318,7 +440,7 @@ impl CopyKeyPart {
     #[must_use]
     pub fn weight(&self, expression: &str) -> Option<String> {
         match &self.order {
-            KeyOrder::Core => None,
+            KeyOrder::Core | KeyOrder::Bytes { .. } => None,
             KeyOrder::Server { pad_to: None, .. } => Some(format!("WEIGHT_STRING({expression})")),
             KeyOrder::Server { pad_to: Some(n), .. } => {
                 Some(format!("WEIGHT_STRING({expression} AS CHAR({n}))"))
@@ -326,11 +448,18 @@ impl CopyKeyPart {
         }
     }
 
-    /// Bytes in whose order the values are; `None` for text, whose order the server knows.
-    fn sortable(&self, raw: &[u8]) -> Option<Vec<u8>> {
-        if self.order != KeyOrder::Core {
-            return None;
+    /// How two values compare; `None` where the server alone knows.
+    fn compare(&self, one: &[u8], other: &[u8]) -> Option<Ordering> {
+        match &self.order {
+            KeyOrder::Core => Some(self.sortable(one)?.cmp(&self.sortable(other)?)),
+            KeyOrder::Bytes { pads: true, .. } => Some(padded(one, other)),
+            KeyOrder::Bytes { pads: false, .. } => Some(one.cmp(other)),
+            KeyOrder::Server { .. } => None,
         }
+    }
+
+    /// Bytes in whose order the values are; `None` for text.
+    fn sortable(&self, raw: &[u8]) -> Option<Vec<u8>> {
         let mut bytes = raw.to_owned();
         match self.step.kind {
             Kind::I8 | Kind::I16 | Kind::I24 | Kind::I32 | Kind::I64 => {
@@ -393,6 +522,32 @@ const DISORDERLY: &[&str] = &[
     "tis620_thai_ci",
 ];
 
+/// Character sets whose `_bin` collations compare byte by byte: those of one byte a character, and UTF-8, in which the
+/// order of bytes is that of code points (`strings/ctype-bin.cc`, `strings/ctype-utf8.cc`).
+const IN_BYTE_ORDER: &[&str] = &[
+    "armscii8", "ascii", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "dec8",
+    "geostd8", "greek", "hebrew", "hp8", "keybcs2", "koi8r", "koi8u", "latin1", "latin2", "latin5", "latin7",
+    "macce", "macroman", "swe7", "tis620", "utf8mb3", "utf8mb4",
+];
+
+/// Compares as if spaces without end followed.
+fn padded(one: &[u8], other: &[u8]) -> Ordering {
+    let (shared, rest) = (one.len().min(other.len()), b' ');
+    let (head, tail) = one.split_at_checked(shared).unwrap_or((one, &[]));
+    let (other_head, other_tail) = other.split_at_checked(shared).unwrap_or((other, &[]));
+    head.cmp(other_head)
+        .then_with(|| {
+            tail.iter().map(|byte| byte.cmp(&rest)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        })
+        .then_with(|| {
+            other_tail
+                .iter()
+                .map(|byte| rest.cmp(byte))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal)
+        })
+}
+
 /// Who knows the order of a type; `None` for one that no whole-column key has.
 fn order(column: &ColumnType, facts: Option<&StringFacts>) -> Option<KeyOrder> {
     match column {
@@ -416,13 +571,13 @@ fn order(column: &ColumnType, facts: Option<&StringFacts>) -> Option<KeyOrder> {
         | ColumnType::Set { .. } => Some(KeyOrder::Core),
         ColumnType::Char { .. } | ColumnType::Varchar { .. } => {
             let facts = facts?;
+            let (charset, collation) = (facts.charset.clone(), facts.collation.clone());
             // `PAD_ATTRIBUTE` is NO PAD for the collations of UCA 9.0.0 and `binary`, and PAD SPACE for others.
-            let pads = !facts.collation.contains("_0900_");
-            Some(KeyOrder::Server {
-                charset: facts.charset.clone(),
-                collation: facts.collation.clone(),
-                pad_to: pads.then_some(facts.chars_max.max(1)),
-            })
+            let pads = !collation.contains("_0900_");
+            if collation.ends_with("_bin") && IN_BYTE_ORDER.contains(&charset.as_str()) {
+                return Some(KeyOrder::Bytes { charset, collation, pads });
+            }
+            Some(KeyOrder::Server { charset, collation, pad_to: pads.then_some(facts.chars_max.max(1)) })
         }
         ColumnType::OldTime
         | ColumnType::OldDateTime

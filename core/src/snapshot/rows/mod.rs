@@ -24,5 +24,5 @@ mod tests;
 
 pub use describe::{Describe, DescribeError, DescribeStep, Described, TableKind};
 pub use encode::{CellFault, RowEncoder, RowError};
-pub use key::{CopyKey, CopyKeyPart, KeyOrder, KeyUnsupported};
+pub use key::{Compared, Comparisons, CopyKey, CopyKeyPart, KeyOrder, KeyUnsupported, TextPair};
 pub use sql::{SESSION, hex, quoted, quoted_table, select_list, text};

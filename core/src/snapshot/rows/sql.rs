@@ -10,6 +10,7 @@ use crate::value::{ColumnType, TableVersion};
 pub const SESSION: &str = "SET SESSION character_set_client = utf8mb4, collation_connection = utf8mb4_bin, \
      character_set_results = binary, time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES', \
      sql_select_limit = DEFAULT, sql_big_selects = 1, max_execution_time = 0, net_write_timeout = 3600, \
+     max_sort_length = 8388608, \
      transaction_isolation = 'REPEATABLE-READ' \
      /*!80030 , show_gipk_in_create_table_and_information_schema = ON */";
 
