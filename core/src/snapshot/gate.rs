@@ -295,7 +295,7 @@ impl Gate {
         if self.copies.get(table).is_some_and(|copy| copy.state == CopyState::Copying) {
             self.begin_anew(table.clone());
         }
-        self.waiting = false;
+        self.waiting = Waiting::Nothing;
     }
 
     /// The source has no such table, and the stream has come to where that is so.
@@ -304,7 +304,7 @@ impl Gate {
         self.count();
         if self.active.as_ref() == Some(table) {
             self.cut = Cut::None;
-            self.waiting = false;
+            self.waiting = Waiting::Nothing;
         }
     }
 
