@@ -34,6 +34,9 @@ pub struct Pieces<R> {
 
 /// Bytes of a piece: few enough to stay in the cache of a core between reading and decoding.
 const PIECE: usize = 256 << 10;
+/// Where a piece starts in memory: at a line of the cache, as the pages of the kernel do that it is copied from. A large
+/// allocation starts 16 bytes behind such a line, and that copy takes 2.5 times as long.
+const ALIGNED_TO: usize = 64;
 /// How many pieces are looked at: as many as a transaction holds that is not yet handed over while it is read.
 const GIVEN_MAX: usize = 32;
 
@@ -57,15 +60,19 @@ impl<R: Read> Pieces<R> {
     pub fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
         let free = self.given.iter().position(Bytes::is_unique).map(|at| self.given.swap_remove(at));
         let mut piece = free.and_then(|free| free.try_into_mut().ok()).unwrap_or_default();
-        piece.resize(PIECE, 0);
+        piece.resize(PIECE + ALIGNED_TO, 0);
+        let start = piece.as_ptr().align_offset(ALIGNED_TO).min(ALIGNED_TO);
         let read = loop {
-            match self.from.read(&mut piece) {
+            match self
+                .from
+                .read(piece.get_mut(start..).and_then(|to| to.get_mut(..PIECE)).unwrap_or_default())
+            {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 read => break read?,
             }
         };
         let whole = BytesMut::freeze(piece);
-        let given = whole.slice(..read);
+        let given = whole.slice(start..start + read);
         self.given.truncate(GIVEN_MAX.saturating_sub(1));
         self.given.push(whole);
         Ok((read > 0).then_some(given))

@@ -11,9 +11,10 @@ use super::{
     copy::SnapshotChunk,
     event::{Event, SchemaChange, Seq, TxBegin},
     position::{Expected, Position},
+    sink::SinkError,
 };
 use crate::{
-    binlog::rows::{Row, RowWalk, RowsEvent, RowsKind},
+    binlog::rows::{Row, RowWalk, RowsEvent, RowsKind, VisitError, VisitRows},
     gtid::Gtid,
     time::SourceTime,
     value::TableVersion,
@@ -674,6 +675,26 @@ impl Rows<'_> {
             _ => false,
         };
         if more { change(self.state).map(Some) } else { Ok(None) }
+    }
+
+    /// Hands every value of every row to the method of `to` for its kind ([`RowsEvent::visit`]), also those that
+    /// [`Rows::next`] gave before. What a row costs beside its bytes is least here.
+    ///
+    /// # Errors
+    /// A value that no server can have stored, and what `to` gives.
+    pub fn visit(self, to: &mut impl for<'r> VisitRows<'r>) -> Result<(), SinkError> {
+        self.state.check()?;
+        let Some(rows) = self.event() else { return Ok(()) };
+        match rows.visit(to) {
+            Ok(()) => {}
+            Err(VisitError::Value(why)) => {
+                return Err(SinkError::from(why).of_table(rows.table().schema(), rows.table().table()));
+            }
+            // The core walked this event before it was emitted, so this is no outcome of outside bytes.
+            Err(VisitError::Rows(_)) => return Err(self.state.poisoned(Incomplete::Unread).into()),
+        }
+        self.state.drop_rows();
+        Ok(())
     }
 
     /// Reads no further in this event, and says so.

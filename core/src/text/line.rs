@@ -4,9 +4,9 @@ use alloc::string::String;
 use core::fmt::{Display, Write as _};
 
 use super::schema_change::SchemaChangeText;
-use super::value::write_row;
+use super::value::{DELETE, EventText, INSERT, RowText, UPDATE, key_of};
 use super::{TextOptions, write_image};
-use crate::binlog::rows::Row;
+use crate::binlog::rows::{Row, RowImage, RowsEvent, VisitError};
 use crate::deliver::XaState;
 use crate::gtid::{Gtid, GtidSet};
 use crate::sql::DdlKind;
@@ -24,7 +24,7 @@ use crate::value::{Column, TableVersion, Value, ValueError};
 #[derive(Debug)]
 #[must_use = "a line without its end is no line"]
 pub struct TransactionLine {
-    first: bool,
+    pub(super) first: bool,
 }
 
 impl TransactionLine {
@@ -52,6 +52,31 @@ impl TransactionLine {
         separate(out, self.first);
         match write_change(out, before, after, options) {
             Ok(()) => {
+                self.first = false;
+                Ok(())
+            }
+            Err(why) => {
+                out.truncate(start);
+                Err(why)
+            }
+        }
+    }
+
+    /// Appends every change of an event: as [`TransactionLine::change`] each of them, in half the time.
+    ///
+    /// # Errors
+    /// What [`RowsEvent::visit`] gives; `out` is as it was before the event then.
+    pub fn rows(
+        &mut self,
+        out: &mut String,
+        rows: &RowsEvent,
+        options: TextOptions,
+    ) -> Result<(), VisitError> {
+        let start = out.len();
+        let mut text = EventText::new(out, rows, options, self.first);
+        match rows.visit(&mut text) {
+            Ok(()) => {
+                text.settle();
                 self.first = false;
                 Ok(())
             }
@@ -156,21 +181,35 @@ pub fn write_change(
 ) -> Result<(), ValueError> {
     let Some(either) = after.or(before) else { return Ok(()) };
     let start = out.len();
-    out.push_str(match (before, after) {
-        (None, _) => "{\"op\":\"insert\"",
-        (Some(_), Some(_)) => "{\"op\":\"update\"",
-        (Some(_), None) => "{\"op\":\"delete\"",
-    });
-    out.push_str(either.table().json_names());
-    for (key, row) in [(",\"before\":", before), (",\"after\":", after)] {
-        let Some(row) = row else { continue };
-        out.push_str(key);
-        if let Err(why) = write_row(out, row, options) {
-            out.truncate(start);
-            return Err(why);
-        }
+    let written = change(out, either.table(), before, after, options);
+    if written.is_err() {
+        out.truncate(start);
     }
-    out.push('}');
+    written
+}
+
+fn change(
+    out: &mut String,
+    table: &TableVersion,
+    before: Option<Row<'_>>,
+    after: Option<Row<'_>>,
+    options: TextOptions,
+) -> Result<(), ValueError> {
+    let mut text = RowText::new(out, table, options);
+    text.draft.push_str(match (before, after) {
+        (None, _) => INSERT,
+        (Some(_), Some(_)) => UPDATE,
+        (Some(_), None) => DELETE,
+    });
+    text.draft.push_str(table.json_names());
+    for (image, row) in [(RowImage::Before, before), (RowImage::After, after)] {
+        let Some(row) = row else { continue };
+        text.draft.push_str(key_of(image));
+        row.visit(&mut text)?;
+        text.end_object();
+    }
+    text.draft.push(b'}');
+    text.draft.settle();
     Ok(())
 }
 

@@ -17,6 +17,7 @@
 //!
 //! A column that is not in a row image is left out.
 
+mod draft;
 mod line;
 mod schema_change;
 #[cfg(test)]

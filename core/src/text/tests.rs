@@ -11,13 +11,13 @@ use std::vec::Vec;
 use bytes::Bytes;
 
 use super::*;
-use crate::binlog::rows::{ChangeRow, RowScratch, RowsEvent, RowsHead, RowsKind};
+use crate::binlog::rows::{ChangeRow, RowScratch, RowsEvent, RowsHead, RowsKind, VisitError};
 use crate::binlog::table_map::TableMaps;
 use crate::gtid::{Gtid, GtidSet};
 use crate::sql::{DdlKind, RowsEffect};
 use crate::time::SourceTime;
 use crate::value::json::JsonError;
-use crate::value::{Bit, Column, ColumnType, Decimal, Json, Value, ValueError, ValueFault};
+use crate::value::{Bit, Column, ColumnType, Decimal, Json, TableVersion, Value, ValueError, ValueFault};
 
 const NUMBERS: TextOptions = TextOptions { bigint: Bigint::Number };
 const STRINGS: TextOptions = TextOptions { bigint: Bigint::String };
@@ -315,24 +315,79 @@ fn each(
     file: &[u8],
     mut visit: impl FnMut(Option<crate::binlog::rows::Row<'_>>, Option<crate::binlog::rows::Row<'_>>),
 ) {
-    let mut maps = TableMaps::new();
     let mut scratch = RowScratch::new();
+    events(file, |event| {
+        let mut rows = event.cursor(&mut scratch);
+        while let Some(change) = rows.next().unwrap() {
+            let change: ChangeRow<'_> = change;
+            visit(change.before(), change.after());
+        }
+    });
+}
+
+fn events(file: &[u8], mut visit: impl FnMut(&RowsEvent)) {
+    bodies(file, |head, body, table| {
+        visit(&RowsEvent::new(head, Arc::clone(table), Bytes::copy_from_slice(body)).unwrap());
+    });
+}
+
+fn bodies(file: &[u8], mut visit: impl FnMut(RowsHead, &[u8], &Arc<TableVersion>)) {
+    let mut maps = TableMaps::new();
     let mut rest = &file[4..];
     while !rest.is_empty() {
         let size = u32::from_le_bytes(rest[9..13].try_into().unwrap()) as usize;
-        let (type_code, body) = (rest[4], Bytes::copy_from_slice(&rest[19..size - 4]));
+        let (type_code, body) = (rest[4], &rest[19..size - 4]);
         rest = &rest[size..];
         if type_code == 19 {
-            maps.open(&body).unwrap();
+            maps.open(body).unwrap();
         } else if RowsKind::of(type_code).is_some() {
-            let head = RowsHead::parse(type_code, &body).unwrap();
-            let table = Arc::clone(maps.get(head.table_id).unwrap());
-            let event = RowsEvent::new(head, table, body).unwrap();
-            let mut rows = event.cursor(&mut scratch);
-            while let Some(change) = rows.next().unwrap() {
-                let change: ChangeRow<'_> = change;
-                visit(change.before(), change.after());
-            }
+            let head = RowsHead::parse(type_code, body).unwrap();
+            visit(head, body, maps.get(head.table_id).unwrap());
         }
     }
+}
+
+/// The changes of an event at once are those one by one.
+#[test]
+fn an_event_at_once() {
+    for file in [EVERY_TYPE, BL_11, BL_17, BL_19] {
+        for options in [NUMBERS, STRINGS] {
+            let (mut at_once, mut one_by_one) = (String::new(), String::new());
+            let mut line = TransactionLine::begin(&mut at_once, None, None);
+            let mut other = TransactionLine::begin(&mut one_by_one, None, None);
+            events(file, |event| line.rows(&mut at_once, event, options).unwrap());
+            each(file, |before, after| other.change(&mut one_by_one, before, after, options).unwrap());
+            line.end(&mut at_once);
+            other.end(&mut one_by_one);
+            assert_eq!(at_once, one_by_one);
+        }
+    }
+}
+
+/// An event with a row that does not lie in it, or a value that no server stores, leaves no text behind.
+#[test]
+fn half_an_event_is_no_text() {
+    let (mut of_rows, mut of_values) = (0, 0);
+    for file in [EVERY_TYPE, BL_11, BL_19] {
+        bodies(file, |head, body, table| {
+            for at in 12..body.len() {
+                let mut body = body.to_vec();
+                body[at] ^= 0xff;
+                let Ok(event) = RowsEvent::new(head, Arc::clone(table), body.into()) else { continue };
+                let mut out = String::from("before");
+                let mut line = TransactionLine { first: false };
+                match line.rows(&mut out, &event, NUMBERS) {
+                    Ok(()) => assert!(out.starts_with("before,{") && out.ends_with("}}")),
+                    Err(why) => {
+                        assert_eq!(out, "before");
+                        match why {
+                            VisitError::Rows(_) => of_rows += 1,
+                            VisitError::Value(_) => of_values += 1,
+                        }
+                    }
+                }
+            }
+        });
+    }
+    assert!(of_rows > 0 && of_values > 0, "{of_rows} {of_values}");
 }

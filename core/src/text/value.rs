@@ -4,13 +4,15 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::draft::Draft;
 use super::{Bigint, TextOptions};
-use crate::binlog::rows::Row;
+use crate::binlog::rows::{RowImage, RowsEvent, RowsKind, VisitRows};
 use crate::time::SourceTime;
+use crate::value::charset::Charset;
 use crate::value::json::{escape, number, temporal};
 use crate::value::{
-    Column, ColumnType, DateTime, Decimal, Enum, NotText, Set, TableVersion, Text, Value, ValueError,
-    ValueFault, Visit,
+    Column, ColumnType, DateTime, Decimal, Enum, NotText, Set, TableVersion, Text, Timestamp, Value,
+    ValueError, ValueFault, Visit,
 };
 
 /// Appends a moment of the source as `YYYY-MM-DDThh:mm:ss.ffffffZ` (RFC 3339), without quotes.
@@ -61,36 +63,153 @@ fn image<'a>(
     Ok(())
 }
 
-/// As [`write_image`], of a row; `out` is not cut back after an error.
-pub(super) fn write_row(out: &mut String, row: Row<'_>, options: TextOptions) -> Result<(), ValueError> {
-    out.push('{');
-    let table = row.table();
-    row.visit(&mut RowText { out, table, options, first: true })?;
-    out.push('}');
-    Ok(())
-}
-
-/// The columns of a row as the members of an object.
-struct RowText<'o, 'a> {
-    out: &'o mut String,
-    table: &'a TableVersion,
+/// The images of rows as objects.
+pub(super) struct RowText<'o, 't> {
+    pub(super) draft: Draft<'o>,
+    table: &'t TableVersion,
     options: TextOptions,
+    /// The object has no member yet, nor its brace.
     first: bool,
 }
 
-impl RowText<'_, '_> {
-    /// The column's name and what stands around it.
+impl<'o, 't> RowText<'o, 't> {
     #[inline]
+    pub(super) fn new(out: &'o mut String, table: &'t TableVersion, options: TextOptions) -> Self {
+        Self { draft: Draft::new(out), table, options, first: true }
+    }
+
+    /// Ends the object.
+    #[inline]
+    pub(super) fn end_object(&mut self) {
+        if !core::mem::replace(&mut self.first, true) {
+            self.draft.push(b'}');
+        } else {
+            self.draft.push_str("{}");
+        }
+    }
+
+    /// The column's name and what stands around it.
+    #[inline(always)]
     fn key(&mut self, column: usize) {
-        // With its comma in front, which the first column goes without.
-        let key = self.table.json_key(column);
-        let key = if core::mem::take(&mut self.first) { key.get(1..).unwrap_or_default() } else { key };
-        self.out.push_str(key);
+        // The comma in front of it is the brace of the first one.
+        let first = if core::mem::take(&mut self.first) { b'{' } else { b',' };
+        if let Some((key, len)) = self.table.short_json_key(column) {
+            return self.draft.push_key(first, key, len);
+        }
+        self.draft.push(first);
+        self.draft.push_str(self.table.json_key(column).get(1..).unwrap_or_default());
     }
 
     fn other(&mut self, column: usize, value: Value<'_>) -> Result<(), ValueFault> {
         let of = self.table.columns().get(column).ok_or(ValueFault::NoSuchColumn)?;
-        write(self.out, of, value, self.options)
+        write(self.draft.settle(), of, value, self.options)
+    }
+
+    #[cold]
+    fn other_text(&mut self, value: Text<'_>) {
+        match value.to_str() {
+            Ok(text) => self.draft.quote(&text),
+            text @ Err(_) => string(self.draft.settle(), text, value.as_bytes()),
+        }
+    }
+}
+
+/// All rows of an event, as changes with a comma in front of each but the first.
+pub(super) struct EventText<'o, 't> {
+    row: RowText<'o, 't>,
+    kind: RowsKind,
+    first: bool,
+}
+
+impl<'o, 't> EventText<'o, 't> {
+    #[inline]
+    pub(super) fn new(out: &'o mut String, rows: &'t RowsEvent, options: TextOptions, first: bool) -> Self {
+        Self { row: RowText::new(out, rows.table(), options), kind: rows.kind(), first }
+    }
+
+    pub(super) fn settle(mut self) {
+        self.row.draft.settle();
+    }
+}
+
+impl VisitRows<'_> for EventText<'_, '_> {
+    #[inline]
+    fn begin(&mut self, image: RowImage) {
+        let draft = &mut self.row.draft;
+        if self.kind != RowsKind::Insert && image == RowImage::After {
+            return draft.push_str(key_of(image));
+        }
+        if !core::mem::take(&mut self.first) {
+            draft.push(b',');
+        }
+        draft.push_str(match self.kind {
+            RowsKind::Insert => INSERT,
+            RowsKind::Update | RowsKind::PartialUpdate => UPDATE,
+            RowsKind::Delete => DELETE,
+        });
+        draft.push_str(self.row.table.json_names());
+        draft.push_str(key_of(image));
+    }
+
+    #[inline]
+    fn end(&mut self, image: RowImage) {
+        self.row.end_object();
+        if image == RowImage::After || self.kind == RowsKind::Delete {
+            self.row.draft.push(b'}');
+        }
+    }
+}
+
+pub(super) const INSERT: &str = "{\"op\":\"insert\"";
+pub(super) const UPDATE: &str = "{\"op\":\"update\"";
+pub(super) const DELETE: &str = "{\"op\":\"delete\"";
+
+pub(super) const fn key_of(image: RowImage) -> &'static str {
+    match image {
+        RowImage::Before => ",\"before\":",
+        RowImage::After => ",\"after\":",
+    }
+}
+
+impl<'a> Visit<'a> for EventText<'_, '_> {
+    #[inline]
+    fn value(&mut self, column: usize, value: Value<'a>) -> Result<(), ValueFault> {
+        self.row.value(column, value)
+    }
+
+    #[inline]
+    fn null(&mut self, column: usize) -> Result<(), ValueFault> {
+        self.row.null(column)
+    }
+
+    #[inline]
+    fn int(&mut self, column: usize, value: i64) -> Result<(), ValueFault> {
+        self.row.int(column, value)
+    }
+
+    #[inline]
+    fn uint(&mut self, column: usize, value: u64) -> Result<(), ValueFault> {
+        self.row.uint(column, value)
+    }
+
+    #[inline]
+    fn decimal(&mut self, column: usize, value: Decimal<'a>) -> Result<(), ValueFault> {
+        self.row.decimal(column, value)
+    }
+
+    #[inline]
+    fn date_time(&mut self, column: usize, value: DateTime) -> Result<(), ValueFault> {
+        self.row.date_time(column, value)
+    }
+
+    #[inline]
+    fn timestamp(&mut self, column: usize, value: Timestamp) -> Result<(), ValueFault> {
+        self.row.timestamp(column, value)
+    }
+
+    #[inline]
+    fn text(&mut self, column: usize, value: Text<'a>) -> Result<(), ValueFault> {
+        self.row.text(column, value)
     }
 }
 
@@ -106,7 +225,7 @@ impl<'a> Visit<'a> for RowText<'_, '_> {
     #[inline]
     fn null(&mut self, column: usize) -> Result<(), ValueFault> {
         self.key(column);
-        self.out.push_str("null");
+        self.draft.push_str("null");
         Ok(())
     }
 
@@ -114,7 +233,7 @@ impl<'a> Visit<'a> for RowText<'_, '_> {
     fn int(&mut self, column: usize, value: i64) -> Result<(), ValueFault> {
         self.key(column);
         match self.options.bigint {
-            Bigint::Number => number::integer(self.out, value),
+            Bigint::Number => self.draft.push_str(itoa::Buffer::new().format(value)),
             Bigint::String => self.other(column, Value::Int(value))?,
         }
         Ok(())
@@ -124,7 +243,7 @@ impl<'a> Visit<'a> for RowText<'_, '_> {
     fn uint(&mut self, column: usize, value: u64) -> Result<(), ValueFault> {
         self.key(column);
         match self.options.bigint {
-            Bigint::Number => number::unsigned(self.out, value),
+            Bigint::Number => self.draft.push_str(itoa::Buffer::new().format(value)),
             Bigint::String => self.other(column, Value::UInt(value))?,
         }
         Ok(())
@@ -133,21 +252,36 @@ impl<'a> Visit<'a> for RowText<'_, '_> {
     #[inline]
     fn decimal(&mut self, column: usize, value: Decimal<'a>) -> Result<(), ValueFault> {
         self.key(column);
-        quoted(self.out, |out| out.push_str(value.text().as_str()));
+        self.draft.quote_decimal(value);
         Ok(())
     }
 
     #[inline]
     fn date_time(&mut self, column: usize, value: DateTime) -> Result<(), ValueFault> {
         self.key(column);
-        quoted(self.out, |out| temporal::date_time(out, value));
+        let (text, len) = temporal::date_time_text(value);
+        self.draft.push(b'"');
+        self.draft.push_short(&text, len);
+        self.draft.push(b'"');
         Ok(())
+    }
+
+    #[inline]
+    fn timestamp(&mut self, column: usize, value: Timestamp) -> Result<(), ValueFault> {
+        self.date_time(column, value.to_utc())
     }
 
     #[inline]
     fn text(&mut self, column: usize, value: Text<'a>) -> Result<(), ValueFault> {
         self.key(column);
-        string(self.out, value.to_str(), value.as_bytes());
+        // In these ASCII stands for itself.
+        let is_ascii_in = matches!(
+            value.charset(),
+            Some(Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Ascii | Charset::Latin1)
+        );
+        if !is_ascii_in || !self.draft.quote_plain(value.as_bytes()) {
+            self.other_text(value);
+        }
         Ok(())
     }
 }

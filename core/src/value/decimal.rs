@@ -7,6 +7,8 @@ use core::fmt;
 const GROUP_LIMIT: [u32; 10] =
     [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 const DIGITS_PER_GROUP: u8 = 9;
+/// The first number that has more digits than a full group.
+const POWER: u32 = 1_000_000_000;
 /// `DECIMAL_MAX_PRECISION`.
 const PRECISION_MAX: u8 = 65;
 /// `DECIMAL_MAX_SCALE`.
@@ -89,16 +91,24 @@ impl<'a> Decimal<'a> {
     /// A value of a column: its type is a valid one, and `bytes` has the length of it.
     #[inline]
     pub(crate) fn of_column(bytes: &'a [u8], shape: Shape) -> Option<Self> {
-        let mut value = Self { bytes, shape, digits: [0; 2] };
+        let digits = match shape.number(bytes) {
+            Some(digits) => digits?,
+            None => Self { bytes, shape, digits: [0; 2] }.number()?,
+        };
+        Some(Self { bytes, shape, digits: [digits as u64, (digits >> 64) as u64] })
+    }
+
+    /// All digits as one number, group by group; `None` if a group has more of them than it may. Of more than 38
+    /// digits it is no number, and none is given.
+    #[cold]
+    fn number(self) -> Option<u128> {
         let (mut valid, mut all) = (true, 0u128);
-        value.groups(|group, digits| {
+        self.groups(|group, digits| {
             let power = power(digits);
             valid &= group < power;
-            // Of more than 38 digits this is no number, and none is given.
             all = all.wrapping_mul(u128::from(power)).wrapping_add(u128::from(group));
         });
-        value.digits = [all as u64, (all >> 64) as u64];
-        valid.then_some(value)
+        valid.then_some(all)
     }
 
     /// The packed bytes, as in the row.
@@ -155,6 +165,15 @@ impl<'a> Decimal<'a> {
         Some(if self.has_minus_bit() { all.wrapping_neg() } else { all })
     }
 
+    /// All digits as one number without its sign, where 64 bits hold it.
+    #[inline]
+    pub(crate) fn short(self) -> Option<u64> {
+        match self.digits {
+            [low, 0] if self.shape.precision() <= NUMBER_MAX => Some(low),
+            _ => None,
+        }
+    }
+
     /// The text of [`Display`](fmt::Display), without the formatting machinery.
     #[inline]
     pub(crate) fn text(self) -> DecimalText {
@@ -163,7 +182,7 @@ impl<'a> Decimal<'a> {
             text.push(b'-');
         }
         let scale = self.shape.scale();
-        if let ([low, 0], true) = (self.digits, self.shape.precision() <= NUMBER_MAX) {
+        if let Some(low) = self.short() {
             text.number(itoa::Buffer::new().format(low).as_bytes(), scale.into());
             return text;
         }
@@ -242,13 +261,57 @@ pub(crate) struct Shape {
 impl Shape {
     #[inline]
     const fn precision(self) -> u8 {
-        let full = self.whole.saturating_add(self.fraction).saturating_mul(DIGITS_PER_GROUP);
-        self.lead.saturating_add(full).saturating_add(self.tail)
+        // Of at most 65 digits.
+        let full = self.whole.wrapping_add(self.fraction).wrapping_mul(DIGITS_PER_GROUP);
+        self.lead.wrapping_add(full).wrapping_add(self.tail)
     }
 
     #[inline]
     const fn scale(self) -> u8 {
         self.fraction.saturating_mul(DIGITS_PER_GROUP).saturating_add(self.tail)
+    }
+
+    /// The digits of nearly every decimal as one number: it has at least four bytes, and at most two groups of nine
+    /// digits. The outer `None`: it is another; the inner: a group has more digits than it may.
+    #[inline]
+    fn number(self, bytes: &[u8]) -> Option<Option<u128>> {
+        let (head, last) = (bytes.first_chunk::<4>()?, bytes.last_chunk::<4>()?);
+        let (head, last) = (u32::from_be_bytes(*head), u32::from_be_bytes(*last));
+        // All ones if it is below zero: then all bits are inverted, and the first one of all always.
+        let sign = (head >> 31).wrapping_sub(1);
+        let lead = u32::from(group_bytes(self.lead));
+        // The first four bytes are those in front of the groups and the beginning of one, or a group.
+        let first = (u64::from(head ^ sign ^ 0x8000_0000) >> (32 - lead * 8)) as u32;
+        let flip = if lead == 0 { 0x8000_0000 } else { 0 };
+        let group = |at: u32| {
+            let group = bytes.get(at as usize..)?.first_chunk()?;
+            Some(u32::from_be_bytes(*group) ^ sign)
+        };
+        let valid = first < power(self.lead);
+        match self.whole.wrapping_add(self.fraction) {
+            0 if lead != 0 => Some(self.with_tail(first.into(), last ^ sign, valid)),
+            1 => {
+                let group = group(lead)? ^ flip;
+                let all = u64::from(first) * u64::from(POWER) + u64::from(group);
+                Some(self.with_tail(all.into(), last ^ sign, valid && group < POWER))
+            }
+            2 => {
+                let (high, low) = (group(lead)? ^ flip, group(lead + 4)?);
+                let two = u64::from(high) * u64::from(POWER) + u64::from(low);
+                let all = u128::from(first) * (u128::from(POWER) * u128::from(POWER)) + u128::from(two);
+                Some(self.with_tail(all, last ^ sign, valid && high < POWER && low < POWER))
+            }
+            _ => None,
+        }
+    }
+
+    /// The digits before the last ones, and these, which are the end of `last`.
+    #[inline]
+    fn with_tail(self, before: u128, last: u32, valid: bool) -> Option<u128> {
+        let unused = 32 - u32::from(group_bytes(self.tail)) * 8;
+        let tail = u64::from(last) & (u64::from(u32::MAX) >> unused);
+        let power = u64::from(power(self.tail));
+        (valid && tail < power).then_some(before * u128::from(power) + u128::from(tail))
     }
 
     #[inline]
@@ -266,19 +329,16 @@ impl Shape {
 /// The first number that has more digits than a group of so many may have.
 #[inline]
 fn power(digits: u8) -> u32 {
-    GROUP_LIMIT.get(usize::from(digits)).copied().unwrap_or(0)
+    let [.., last] = GROUP_LIMIT;
+    GROUP_LIMIT.get(usize::from(digits)).copied().unwrap_or(last)
 }
 
 /// Bytes of a group of so many digits, at most nine (`dig2bytes`).
 #[inline]
 const fn group_bytes(digits: u8) -> u8 {
-    match digits {
-        0 => 0,
-        1 | 2 => 1,
-        3 | 4 => 2,
-        5 | 6 => 3,
-        _ => 4,
-    }
+    // Half as many, rounded up; and nine have no more than eight.
+    let bytes = digits.div_ceil(2);
+    if bytes > 4 { 4 } else { bytes }
 }
 
 /// Takes a group of so many digits off, big-endian; `flip` is laid over its bytes from the first on.
@@ -377,7 +437,8 @@ fn nine_digits(value: u32) -> [u8; 9] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::string::ToString;
+    use proptest::strategy::Strategy as _;
+    use std::string::{String, ToString};
     use std::vec;
 
     fn text(hex: &[u8], precision: u8, scale: u8) -> Option<std::string::String> {
@@ -439,6 +500,37 @@ mod tests {
         assert_eq!(text(&[0x80, 0x00], 4, 1), None);
         assert_eq!(text(&[0x80, 0x00, 0x00, 0x00], 4, 1), None);
         assert_eq!(text(&[0x80; 90], 200, 0), None);
+    }
+
+    proptest::proptest! {
+        /// The number that is put together from a few words is that of the groups, and refuses what they do.
+        #[test]
+        fn two_ways_to_a_number(
+            (precision, scale) in (1u8..=65).prop_flat_map(|p| (proptest::prelude::Just(p), 0..=p.min(30))),
+            bytes in proptest::collection::vec(proptest::prop_oneof![0u8..0x40, 0x78u8..0x84, proptest::prelude::any::<u8>()], 34),
+            digits in proptest::collection::vec(0u8..10, 65),
+            negative: bool,
+        ) {
+            let shape = Shape::of(precision, scale);
+            let mut number = String::from(if negative { "-" } else { "" });
+            number.extend(digits[..usize::from(precision - scale)].iter().map(|d| char::from(b'0' + d)));
+            number.push('.');
+            number.extend(digits[..usize::from(scale)].iter().map(|d| char::from(b'0' + d)));
+            let mut packed = vec![];
+            pack(&number, precision, scale, &mut packed).unwrap();
+            for bytes in [&bytes[..packed.len()], &packed] {
+                let slow = Decimal { bytes, shape, digits: [0; 2] }.number();
+                if let Some(fast) = shape.number(bytes) {
+                    proptest::prop_assert_eq!(fast, slow);
+                }
+                let ours = Decimal::new(bytes, precision, scale);
+                proptest::prop_assert_eq!(ours.is_some(), slow.is_some());
+                if let Some(unscaled) = ours.and_then(Decimal::unscaled) {
+                    let text: String = ours.unwrap().to_string().chars().filter(|c| *c != '.').collect();
+                    proptest::prop_assert_eq!(text.parse(), Ok(unscaled));
+                }
+            }
+        }
     }
 
     /// All digits, the point left out; too many are said so.

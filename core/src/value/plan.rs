@@ -83,10 +83,28 @@ pub(crate) struct Run {
     prefix: u8,
     /// The bits of that length in four bytes.
     mask: u32,
+    /// Its columns among the first 64, a bit for each.
+    columns: u64,
+    /// Its columns: the first, and the one behind them.
+    first: u16,
+    end: u16,
 }
 
 impl Run {
-    const EMPTY: Self = Self { fixed: 0, prefix: 0, mask: 0 };
+    /// What is behind the value that has its length at the head of `rest`.
+    #[inline]
+    fn behind_length<'a>(&self, rest: &'a [u8]) -> Option<&'a [u8]> {
+        // Nearly always four bytes are there, and then one way to read is enough.
+        let len = match rest.first_chunk() {
+            Some(four) => u32::from_le_bytes(*four) & self.mask,
+            None => u32::try_from(length(self.prefix, rest, 0)?).ok()?,
+        };
+        rest.get(usize::try_from(u64::from(len) + u64::from(self.prefix)).ok()?..)
+    }
+
+    const fn starting_at(first: u16) -> Self {
+        Self { fixed: 0, prefix: 0, mask: 0, columns: 0, first, end: first }
+    }
 }
 
 /// Where a column lies when nothing is NULL.
@@ -137,13 +155,22 @@ pub(crate) struct Plan {
     pub(crate) steps: Box<[Step]>,
     pub(crate) runs: Box<[Run]>,
     pub(crate) spots: Box<[Spot]>,
+    /// Bytes of the NULL bitmap of an image that has every column.
+    pub(crate) nulls_len: usize,
+    /// A bit for each column; 0 where they are more than 64.
+    pub(crate) null_mask: u64,
 }
 
 impl Plan {
     pub(crate) fn new(columns: &[Column]) -> Self {
         let steps: Box<[Step]> = columns.iter().map(|c| step(&c.column_type)).collect();
         let (runs, spots) = runs(&steps);
-        Self { steps, runs, spots }
+        let nulls_len = steps.len().div_ceil(8);
+        let null_mask = match u32::try_from(steps.len()) {
+            Ok(count @ 1..=64) => u64::MAX >> (64 - count),
+            _ => 0,
+        };
+        Self { steps, runs, spots, nulls_len, null_mask }
     }
 
     /// The column's values are stepped over from here on.
@@ -157,39 +184,60 @@ impl Plan {
     /// where each run starts. Gives where the row ends; `None` if that is beyond `bytes`.
     #[inline]
     pub(crate) fn walk(&self, bytes: &[u8], mut at: usize, mut start: impl FnMut(usize)) -> Option<usize> {
+        let mut rest = bytes.get(at..)?;
         for run in &self.runs {
             start(at);
-            at = at.saturating_add(run.fixed as usize);
+            rest = rest.get(run.fixed as usize..)?;
             if run.prefix != 0 {
-                let rest = bytes.get(at..)?;
-                // Nearly always four bytes are there, and then one way to read is enough.
-                let len = match rest.first_chunk() {
-                    Some(four) => (u32::from_le_bytes(*four) & run.mask) as usize,
-                    None => length(run.prefix, bytes, at)?,
-                };
-                at = at.saturating_add(usize::from(run.prefix)).saturating_add(len);
+                rest = run.behind_length(rest)?;
+            }
+            at = bytes.len().saturating_sub(rest.len());
+        }
+        Some(at)
+    }
+
+    /// [`Self::walk`] over a row of which some columns are NULL, of a table of at most 64: a run without one is
+    /// stepped over as there.
+    pub(crate) fn walk_some(&self, bytes: &[u8], at: usize, nulls: u64) -> Option<usize> {
+        let mut rest = bytes.get(at..)?;
+        for run in &self.runs {
+            if nulls & run.columns == 0 {
+                rest = rest.get(run.fixed as usize..)?;
+                if run.prefix != 0 {
+                    rest = run.behind_length(rest)?;
+                }
+                continue;
+            }
+            let steps = self.steps.get(run.first.into()..run.end.into())?;
+            for (step, column) in steps.iter().zip(u32::from(run.first)..) {
+                if nulls.checked_shr(column).unwrap_or(0) & 1 == 0 {
+                    let (start, len) = step.place(rest, 0)?;
+                    rest = rest.get(start.saturating_add(len)..)?;
+                }
             }
         }
-        // Where one run overshoots the next finds no length, so the last is all there is to test.
-        (at <= bytes.len()).then_some(at)
+        Some(bytes.len().saturating_sub(rest.len()))
     }
 }
 
 fn runs(steps: &[Step]) -> (Box<[Run]>, Box<[Spot]>) {
     let (mut runs, mut spots) = (Vec::new(), Vec::with_capacity(steps.len()));
-    let mut run = Run::EMPTY;
+    let mut run = Run::starting_at(0);
     for step in steps {
         // A table has at most 4,096 columns.
         let number = u16::try_from(runs.len()).unwrap_or(u16::MAX);
         spots.push(Spot { run: number, offset: run.fixed });
         run.fixed = run.fixed.saturating_add(u32::from(step.width));
+        run.columns |= 1u64.checked_shl(run.end.into()).unwrap_or(0);
+        run.end = run.end.saturating_add(1);
         if step.prefix != 0 {
             run.prefix = step.prefix;
             run.mask = u32::MAX.checked_shr(32u32.saturating_sub(u32::from(step.prefix) * 8)).unwrap_or(0);
-            runs.push(core::mem::replace(&mut run, Run::EMPTY));
+            let next = Run::starting_at(run.end);
+            runs.push(core::mem::replace(&mut run, next));
         }
     }
-    if run.fixed != 0 {
+    if run.end != run.first {
         runs.push(run);
     }
     (runs.into_boxed_slice(), spots.into_boxed_slice())

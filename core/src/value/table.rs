@@ -38,7 +38,12 @@ struct Keys {
     names: String,
     text: String,
     ends: Box<[usize]>,
+    /// Those that are short, once more: in the first bytes of an array, and how many they are; else 0.
+    short: Box<[ShortKey]>,
 }
+
+/// A text in the first bytes of an array, and how many they are.
+type ShortKey = ([u8; 32], u8);
 
 impl Keys {
     fn new(schema: &str, table: &str, columns: &[Column]) -> Self {
@@ -48,14 +53,27 @@ impl Keys {
         super::json::escape::quote(&mut names, table);
         let mut text = String::new();
         let mut ends = Vec::with_capacity(columns.len());
+        let mut short = Vec::with_capacity(columns.len());
         for column in columns {
+            let start = text.len();
             text.push(',');
             super::json::escape::quote(&mut text, &column.name);
             text.push(':');
             ends.push(text.len());
+            short.push(short_key(text.get(start..).unwrap_or_default().as_bytes()));
         }
-        Self { names, text, ends: ends.into_boxed_slice() }
+        Self { names, text, ends: ends.into_boxed_slice(), short: short.into_boxed_slice() }
     }
+}
+
+fn short_key(key: &[u8]) -> ShortKey {
+    let mut short = ([0; 32], 0);
+    if let (Some(to), Ok(len), true) = (short.0.get_mut(..key.len()), u8::try_from(key.len()), key.is_ascii())
+    {
+        to.copy_from_slice(key);
+        short.1 = len;
+    }
+    short
 }
 
 /// One column of the primary key, in key order (which need not be column order).
@@ -461,6 +479,13 @@ impl TableVersion {
         let start = column.checked_sub(1).and_then(|before| self.keys.ends.get(before)).copied().unwrap_or(0);
         let end = self.keys.ends.get(column).copied().unwrap_or(start);
         self.keys.text.get(start..end).unwrap_or_default()
+    }
+
+    /// [`Self::json_key`] in the first bytes of an array, and how many they are; `None` if it does not fit there.
+    #[inline]
+    pub(crate) fn short_json_key(&self, column: usize) -> Option<(&[u8; 32], usize)> {
+        let (key, len) = self.keys.short.get(column)?;
+        (*len != 0).then_some((key, usize::from(*len)))
     }
 
     #[inline]

@@ -358,3 +358,21 @@ fn the_summary_counts_rows_and_names_the_largest() {
     let text = capstan(&["inspect", "--summary", path]).out;
     assert!(text.contains("largest transactions") && text.contains(largest[0]["gtid"].as_str().unwrap()));
 }
+
+/// What is logged as a statement is in no count of rows, so it has one of its own.
+#[test]
+fn the_summary_counts_changes_that_were_logged_as_statements() {
+    let path = fixture("cases/BL-29.binlog");
+    let path = path.to_str().unwrap();
+    let summary = &capstan(&["inspect", "--summary", "-o", "json", path]).lines()[0];
+    let statements = capstan(&["inspect", path]).out.matches("\"op\":\"statement\"").count() as u64;
+    assert!(statements > 0);
+    assert_eq!(summary["statement_changes"], statements);
+    let by_schema = summary["statement_changes_in"].as_object().unwrap();
+    assert_eq!(by_schema.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), statements);
+    let text = capstan(&["inspect", "--summary", path]).out;
+    assert!(text.contains(&format!("{statements:>10}  changes logged as statements")), "{text}");
+    let without = fixture("captured/savepoints.binlog");
+    let text = capstan(&["inspect", "--summary", without.to_str().unwrap()]).out;
+    assert!(!text.contains("logged as statements"), "{text}");
+}

@@ -15,7 +15,7 @@ impl Fold {
     #[inline]
     pub fn word(&mut self, word: u64) {
         // The product waits for nothing before it: only the sum is one behind the other.
-        self.state = self.state.rotate_left(23).wrapping_add((word ^ word >> 32).wrapping_mul(K));
+        self.state = self.state.rotate_left(23).wrapping_add(word.wrapping_mul(K));
     }
 
     /// A decimal: its digits as an integer, scale and all.
@@ -25,27 +25,30 @@ impl Fold {
         self.word((digits >> 64) as u64);
     }
 
-    /// Bytes: every one of them, eight at a time in four lanes.
+    /// Bytes: every one of them, eight at a time in four lanes. The last block lies over the one before it, so that
+    /// none is of another size.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) {
         let mut lanes = [1u64, 2, 3, 4];
-        let (blocks, rest) = bytes.as_chunks::<32>();
-        for block in blocks {
-            let (words, _) = block.as_chunks::<8>();
+        let mut block = |words: [&[u8; 8]; 4]| {
             for (lane, word) in lanes.iter_mut().zip(words) {
                 *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(K);
             }
-        }
-        let (words, tail) = rest.as_chunks::<8>();
-        for (lane, word) in lanes.iter_mut().zip(words) {
-            *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(K);
-        }
-        // The last eight bytes, some of them for the second time: no copy of a few bytes.
-        let last = match bytes.last_chunk::<8>() {
-            Some(last) => u64::from_le_bytes(*last),
-            None => tail.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
         };
-        lanes[3] = (lanes[3] ^ last).wrapping_mul(K);
+        if let Some(last) = bytes.last_chunk::<32>() {
+            for all in bytes.as_chunks::<32>().0 {
+                block(words(all));
+            }
+            block(words(last));
+        } else if let (Some(first), Some(last)) = (bytes.first_chunk::<16>(), bytes.last_chunk::<16>()) {
+            let ([a, b], [c, d]) = (two(first), two(last));
+            block([a, b, c, d]);
+        } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            block([first, last, first, last]);
+        } else {
+            let word = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            lanes[0] ^= word;
+        }
         let [a, b, c, d] = lanes;
         self.word(a ^ b.rotate_left(13) ^ c.rotate_left(29) ^ d.rotate_left(47) ^ bytes.len() as u64);
     }
@@ -63,12 +66,25 @@ impl Fold {
     }
 }
 
+#[inline(always)]
+fn words(block: &[u8; 32]) -> [&[u8; 8]; 4] {
+    let ([a, b, c, d], []) = block.as_chunks::<8>() else { unreachable!() };
+    [a, b, c, d]
+}
+
+#[inline(always)]
+fn two(half: &[u8; 16]) -> [&[u8; 8]; 2] {
+    let ([a, b], []) = half.as_chunks::<8>() else { unreachable!() };
+    [a, b]
+}
+
 /// Microseconds since 1970 of a date and time (H. Hinnant, `days_from_civil`, for years after 0).
 #[inline]
 pub fn micros(year: u16, month: u8, day: u8, hour: u8, minute: u8, second: u8, micros: u32) -> u64 {
     let year = u32::from(year) - u32::from(month <= 2);
     let from_march = u32::from(month) + if month > 2 { 0 } else { 12 } - 3;
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * from_march + 2) / 5 + u32::from(day);
+    let century = year / 100;
+    let days = year * 1461 / 4 - century + century / 4 + (153 * from_march + 2) / 5 + u32::from(day);
     let of_day = (u32::from(hour) * 60 + u32::from(minute)) * 60 + u32::from(second);
     let days = i64::from(days) - 719_469;
     ((days * 86_400 + i64::from(of_day)) * 1_000_000 + i64::from(micros)) as u64

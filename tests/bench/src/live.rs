@@ -14,7 +14,6 @@ use crate::{
     Error,
     fold::{Fold, digits_of_text, micros},
     median, memory,
-    offline::fold_row,
     workload,
 };
 
@@ -33,12 +32,10 @@ impl Sink for &mut Folder {
     async fn apply(&mut self, mut batch: Batch<'_>) -> Result<Ack, SinkError> {
         while let Some(unit) = batch.next().await? {
             if let Unit::Transaction(mut transaction) = unit {
-                while let Some(mut rows) = transaction.rows().await? {
-                    while let Some(change) = rows.next()? {
-                        for row in change.before.into_iter().chain(change.after) {
-                            fold_row(&mut self.fold, row)?;
-                        }
-                    }
+                while let Some(rows) = transaction.rows().await? {
+                    let mut of_rows = self.fold;
+                    rows.visit(&mut of_rows)?;
+                    self.fold = of_rows;
                 }
             }
         }

@@ -12,11 +12,11 @@ use capstan::{
     core::{
         binlog::{
             EventType, FileReader,
-            rows::{Row, RowScratch, RowsEvent, RowsHead, RowsKind},
+            rows::{RowImage, RowsEvent, RowsHead, RowsKind, VisitRows},
             table_map::TableMaps,
         },
         deliver::Event,
-        value::{DateTime, Decimal, Text, Value, ValueError, ValueFault, Visit},
+        value::{DateTime, Decimal, Text, Value, ValueFault, Visit},
     },
     file::Pieces,
 };
@@ -41,7 +41,7 @@ use crate::{
 const CHUNK: usize = 256 << 10;
 
 /// Reads the file in large pieces and checks every event's CRC32: what no reader of it can do without.
-fn floor(path: &Path) -> Result<u64, Error> {
+pub fn floor(path: &Path) -> Result<u64, Error> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; CHUNK];
     let (mut filled, mut events) = (0, 0);
@@ -76,15 +76,11 @@ fn floor(path: &Path) -> Result<u64, Error> {
     }
 }
 
-/// Every value of a row.
-#[inline]
-pub fn fold_row(fold: &mut Fold, row: Row<'_>) -> Result<(), ValueError> {
-    // A copy of its own stays in registers while the row is visited.
-    let mut of_row = *fold;
-    row.visit(&mut of_row)?;
-    *fold = of_row;
-    fold.image();
-    Ok(())
+impl VisitRows<'_> for Fold {
+    #[inline]
+    fn end(&mut self, _: RowImage) {
+        self.image();
+    }
 }
 
 impl<'a> Visit<'a> for Fold {
@@ -142,7 +138,6 @@ fn ours(path: &Path) -> Result<Fold, Error> {
     let mut pieces = Pieces::new(File::open(path)?);
     let mut reader = FileReader::new(1 << 30);
     let mut maps = TableMaps::new();
-    let mut scratch = RowScratch::new();
     let mut fold = Fold::default();
     while let Some(piece) = pieces.next_piece()? {
         reader.feed_bytes(piece);
@@ -154,7 +149,7 @@ fn ours(path: &Path) -> Result<Fold, Error> {
                 let head = RowsHead::parse(code, &event.body)?;
                 let table = Arc::clone(maps.get(head.table_id).ok_or("no table map")?);
                 let event = RowsEvent::new(head, table, event.body)?;
-                fold_event(&mut fold, &event, &mut scratch)?;
+                fold_event(&mut fold, &event)?;
             }
         }
     }
@@ -162,25 +157,24 @@ fn ours(path: &Path) -> Result<Fold, Error> {
     Ok(fold)
 }
 
-fn fold_event(fold: &mut Fold, event: &RowsEvent, scratch: &mut RowScratch) -> Result<(), Error> {
+/// Every value of every row.
+#[inline]
+pub fn fold_event(fold: &mut Fold, event: &RowsEvent) -> Result<(), Error> {
     if event.table().table() == "n" {
         return Ok(());
     }
-    let mut rows = event.cursor(scratch);
-    while let Some(change) = rows.next()? {
-        for row in change.before().into_iter().chain(change.after()) {
-            fold_row(fold, row)?;
-        }
-    }
+    // A copy of its own stays in registers while the rows are visited.
+    let mut of_rows = *fold;
+    event.visit(&mut of_rows)?;
+    *fold = of_rows;
     Ok(())
 }
 
 /// As [`ours`], by whole transactions: what a sink gets.
 fn units(path: &Path) -> Result<Fold, Error> {
-    let mut scratch = RowScratch::new();
     let mut fold = Fold::default();
     file::units(path, |event| match event {
-        Event::Rows(rows) => fold_event(&mut fold, &rows, &mut scratch),
+        Event::Rows(rows) => fold_event(&mut fold, &rows),
         _ => Ok(()),
     })?;
     Ok(fold)

@@ -23,11 +23,13 @@ mod partial;
 mod row;
 #[cfg(test)]
 mod tests;
+mod visit;
 mod walk;
 
 pub use cursor::{ChangeRow, RowScratch, RowWalk, RowsCursor};
 pub use filter::Wanted;
 pub use row::Row;
+pub use visit::{RowImage, VisitError, VisitRows};
 
 /// Why a row event cannot be used. The source (or who changed the bytes on the way) caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -292,11 +294,15 @@ impl RowsEvent {
     /// # Errors
     /// The row and column that run past the end.
     pub fn validate(&self) -> Result<u64, RowsError> {
-        let mut at = self.rows_at;
-        let mut row = 0;
+        let (plan, first) = (self.table.plan(), self.layout(self.first));
+        let second = self.second.map(|image| self.layout(image));
+        let (mut at, mut row) = (self.rows_at, 0);
         loop {
-            let end = self.skip(self.first, at, row)?;
-            let end = self.second.map_or(Ok(end), |image| self.skip(image, end, row))?;
+            let fault = |column| RowsError::Row { row, column };
+            let mut end = first.skip(plan, at).map_err(fault)?;
+            if let Some(second) = second {
+                end = second.skip(plan, end).map_err(fault)?;
+            }
             row += 1;
             if end == self.bytes.len() {
                 return Ok(row);

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::walk::{Located, Places, Span};
+use super::walk::{Located, Places, Span, WORD, word};
 use crate::value::{
     Column, Keep, Kind, Step, TableVersion, Value, ValueError, ValueFault, Visit, decode, visit_next,
 };
@@ -111,11 +111,12 @@ impl<'a> Row<'a> {
         self,
         mut visit: impl FnMut(usize, &Step, Option<&mut &'a [u8]>) -> Result<(), ValueFault>,
     ) -> Result<(), ValueError> {
-        let lacking = self.places.lacking(self.bytes);
         let mut rest = self.places.values(self.bytes);
         let mut index = 0;
-        for (word, steps) in self.table.plan().steps.chunks(WORD).enumerate() {
-            let mut bits = word_of(lacking, word);
+        let mut lacking = self.places.lacking(self.bytes);
+        for steps in self.table.plan().steps.chunks(WORD) {
+            let mut bits = word(lacking);
+            lacking = lacking.get(WORD / 8..).unwrap_or_default();
             for step in steps {
                 let value = if bits & 1 == 0 { Some(&mut rest) } else { None };
                 visit(index, step, value).map_err(|reason| ValueError { column: index, reason })?;
@@ -190,21 +191,6 @@ impl<'a> Row<'a> {
     fn span(self, span: Span) -> Option<&'a [u8]> {
         let (start, len) = (span.start as usize, span.len as usize);
         self.bytes.get(start..)?.get(..len)
-    }
-}
-
-/// Columns whose bits are looked at together.
-const WORD: usize = 64;
-
-/// That many bits of a bitmap, as far as it goes.
-#[inline]
-fn word_of(bitmap: &[u8], word: usize) -> u64 {
-    let bytes = bitmap.get(word.saturating_mul(WORD / 8)..).unwrap_or_default();
-    match bytes {
-        // Most tables have no more than eight columns, or some more.
-        [a] => u64::from(*a),
-        [a, b] => u64::from(u16::from_le_bytes([*a, *b])),
-        _ => bytes.iter().take(WORD / 8).rfold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
 }
 

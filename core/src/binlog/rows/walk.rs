@@ -30,7 +30,7 @@ pub(super) struct Places {
     /// Of an image without some columns: a bit for each that has no value, absent or NULL.
     lacking: Vec<u8>,
     partial: bool,
-    /// Where the NULL bitmap starts.
+    /// Where the NULL bitmap starts; the values start behind it.
     nulls_at: usize,
     /// Where the values start.
     values_at: usize,
@@ -71,7 +71,7 @@ impl Places {
         self.nulls_at = at;
         let (nulls, at) = layout.nulls(at).ok_or(plan.steps.len())?;
         self.partial = layout.present.is_some();
-        self.whole = !self.partial && !any(nulls, plan.steps.len());
+        self.whole = !self.partial && !has_null(plan, layout.bytes, self.nulls_at, nulls);
         self.values_at = at;
         if self.whole {
             let count = plan.runs.len().saturating_add(1);
@@ -116,13 +116,13 @@ impl Places {
         }));
     }
 
-    /// A bit for each column of the table: set if the image has no value of it.
+    /// A bit for each column of the table, set if the image has no value of it; then other bytes.
     #[inline]
     pub(super) fn lacking<'a>(&'a self, bytes: &'a [u8]) -> &'a [u8] {
         if self.partial {
             return &self.lacking;
         }
-        bytes.get(self.nulls_at..self.values_at).unwrap_or_default()
+        bytes.get(self.nulls_at..).unwrap_or_default()
     }
 
     /// Of an image without some columns: whether this is one of them.
@@ -153,11 +153,19 @@ impl<'a> Layout<'a> {
     /// Steps over the image at `at`. Gives where it ends, or the column that runs past the end.
     #[inline]
     pub(super) fn skip(self, plan: &Plan, at: usize) -> Result<usize, usize> {
+        let nulls_at = at;
         let (nulls, at) = self.nulls(at).ok_or(plan.steps.len())?;
-        if self.present.is_none() && !any(nulls, plan.steps.len()) {
-            return plan.walk(self.bytes, at, |_| {}).ok_or_else(|| self.broken(&plan.steps, nulls, at));
+        let broken = || self.broken(&plan.steps, nulls, at);
+        match (self.present, plan.null_mask) {
+            (None, 0) if !any(nulls, plan.steps.len()) => {
+                plan.walk(self.bytes, at, |_| {}).ok_or_else(broken)
+            }
+            (Some(_), _) | (None, 0) => self.walk(&plan.steps, nulls, at, |_| {}),
+            (None, mask) => match word(self.bytes.get(nulls_at..).unwrap_or_default()) & mask {
+                0 => plan.walk(self.bytes, at, |_| {}).ok_or_else(broken),
+                nulls => plan.walk_some(self.bytes, at, nulls).ok_or_else(broken),
+            },
         }
-        self.walk(&plan.steps, nulls, at, |_| {})
     }
 
     /// The NULL bitmap, which has a bit for each column **present**, and where the values start.
@@ -211,12 +219,31 @@ pub(super) fn bit(bitmap: &[u8], index: usize) -> bool {
     bitmap.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
+/// Columns whose bits are looked at together.
+pub(super) const WORD: usize = 64;
+
+/// The first bits of a bitmap, and whatever is behind it.
+#[inline]
+pub(super) fn word(bitmap: &[u8]) -> u64 {
+    match bitmap.first_chunk() {
+        // Nearly always there are so many bytes, if not of the bitmap.
+        Some(word) => u64::from_le_bytes(*word),
+        None => bitmap.iter().rfold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
+/// Whether a bit is set in the NULL bitmap of an image that has every column: `nulls`, which starts at `at`.
+#[inline]
+fn has_null(plan: &Plan, bytes: &[u8], at: usize, nulls: &[u8]) -> bool {
+    match plan.null_mask {
+        0 => any(nulls, plan.steps.len()),
+        mask => word(bytes.get(at..).unwrap_or_default()) & mask != 0,
+    }
+}
+
 /// Whether one of the first `count` bits is set; what is beyond them in the last byte is padding.
 #[inline]
 fn any(bitmap: &[u8], count: usize) -> bool {
-    if let ([byte], 8) = (bitmap, count) {
-        return *byte != 0;
-    }
     let Some((last, whole)) = bitmap.split_last() else { return false };
     let used = count.saturating_sub(whole.len() * 8);
     let mask = if used >= 8 { 0xff } else { (1u8 << used) - 1 };

@@ -16,14 +16,22 @@ pub(crate) fn date(out: &mut String, date: Date) {
 /// Appends `YYYY-MM-DD hh:mm:ss` and as many digits of the second as the column has.
 #[inline]
 pub(crate) fn date_time(out: &mut String, at: DateTime) {
+    let (text, len) = date_time_text(at);
+    push(out, text.get(..len).unwrap_or_default());
+}
+
+/// [`date_time`] in the first bytes of an array, and how many they are.
+#[inline]
+pub(crate) fn date_time_text(at: DateTime) -> ([u8; 32], usize) {
     let date = at.date();
-    let ([a, b, c, d], [e, f], [g, h]) =
-        (four(date.year().into()), two(date.month().into()), two(date.day().into()));
-    let ([i, j], [k, l], [m, n]) = (two(at.hour().into()), two(at.minute().into()), two(at.second().into()));
+    let ([a, b, c, d], [e, f], [g, h]) = (four(date.year().into()), small(date.month()), small(date.day()));
+    let ([i, j], [k, l], [m, n]) = (small(at.hour()), small(at.minute()), small(at.second()));
     let [o, p, q, r, s, t] = six(at.micros());
-    let text =
-        [a, b, c, d, b'-', e, f, b'-', g, h, b' ', i, j, b':', k, l, b':', m, n, b'.', o, p, q, r, s, t];
-    push(out, text.get(..19 + fraction_width(at.fsp())).unwrap_or_default());
+    let text = [
+        a, b, c, d, b'-', e, f, b'-', g, h, b' ', i, j, b':', k, l, b':', m, n, b'.', o, p, q, r, s, t, 0, 0,
+        0, 0, 0, 0,
+    ];
+    (text, 19 + fraction_width(at.fsp()))
 }
 
 /// Appends `[-]hh:mm:ss` and as many digits of the second as the column has.
@@ -74,10 +82,26 @@ fn push(out: &mut String, text: &[u8]) {
 /// The last two digits.
 #[inline]
 fn two(n: u32) -> [u8; 2] {
-    let (tens, ones) = (n / 10 % 10, n % 10);
-    // Below ten, both.
-    [b'0' + tens as u8, b'0' + ones as u8]
+    small((n % 100) as u8)
 }
+
+/// A number of two digits; there are entries for all that a byte holds, so that none has to be tested.
+#[inline]
+fn small(n: u8) -> [u8; 2] {
+    DIGITS.get(usize::from(n)).copied().unwrap_or(*b"00")
+}
+
+/// The last two digits of every byte.
+static DIGITS: [[u8; 2]; 256] = {
+    let (mut all, mut n) = ([[b'0'; 2]; 256], 0_u8);
+    let mut rest = all.as_mut_slice();
+    while let Some((digits, behind)) = rest.split_first_mut() {
+        *digits = [b'0' + n / 10 % 10, b'0' + n % 10];
+        n = n.wrapping_add(1);
+        rest = behind;
+    }
+    all
+};
 
 #[inline]
 fn four(n: u32) -> [u8; 4] {

@@ -3,7 +3,7 @@
 use capstan::{
     SchemaChange,
     core::{
-        binlog::rows::RowWalk,
+        binlog::rows::VisitError,
         deliver::Event,
         text::{SchemaChangeText, TextOptions, TransactionLine, write_schema_change},
     },
@@ -15,12 +15,11 @@ use super::{Trouble, held::Held, of_value};
 pub struct Lines {
     options: TextOptions,
     line: Option<TransactionLine>,
-    walk: RowWalk,
 }
 
 impl Lines {
     pub fn new(options: TextOptions) -> Self {
-        Self { options, line: None, walk: RowWalk::default() }
+        Self { options, line: None }
     }
 
     pub fn event(&mut self, held: &mut Held, event: &Event) -> Result<(), Trouble> {
@@ -31,12 +30,12 @@ impl Lines {
             }
             Event::Rows(rows) => {
                 let Some(line) = &mut self.line else { return Ok(()) };
-                self.walk.start(rows);
-                while let Ok(Some(row)) = self.walk.next(rows) {
-                    line.change(&mut held.text, row.before(), row.after(), self.options)
-                        .map_err(|why| of_value(rows.table(), why.column))?;
-                    held.settle()?;
+                match line.rows(&mut held.text, rows, self.options) {
+                    Err(VisitError::Value(why)) => return Err(of_value(rows.table(), why.column)),
+                    // That all rows lie in the event was seen before it came here.
+                    Ok(()) | Err(VisitError::Rows(_)) => {}
                 }
+                held.settle()?;
             }
             Event::SchemaChange(change) => match &mut self.line {
                 Some(line) => line.schema_change(&mut held.text, &text_of(change)),

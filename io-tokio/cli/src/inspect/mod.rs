@@ -56,8 +56,8 @@ pub fn run(args: &Inspect) -> Result<u8, Failure> {
     let terminal = io::stdout().is_terminal();
     let printer = match args.output {
         _ if args.summary => Printer::Nothing,
-        Some(Output::Text) => Printer::Readable(Readable::new(options), Held::new()),
-        None if terminal => Printer::Readable(Readable::new(options), Held::new()),
+        Some(Output::Text) => Printer::Readable(Box::new(Readable::new(options)), Held::new()),
+        None if terminal => Printer::Readable(Box::new(Readable::new(options)), Held::new()),
         Some(Output::Json) | None => Printer::Lines(Lines::new(options), Held::new()),
     };
     let mut walk = Walk {
@@ -105,7 +105,7 @@ struct Unit {
 enum Printer {
     Nothing,
     Lines(Lines, Held),
-    Readable(Readable, Held),
+    Readable(Box<Readable>, Held),
 }
 
 impl Printer {

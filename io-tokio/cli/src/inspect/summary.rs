@@ -7,6 +7,7 @@ use capstan::{
     core::{
         binlog::{EventType, FormatDescription, rows::RowsKind},
         deliver::Event,
+        sql::DdlKind,
         text::write_time,
         time::SourceTime,
     },
@@ -28,6 +29,10 @@ pub struct Summary {
     events: BTreeMap<String, u64>,
     transactions: u64,
     schema_changes: u64,
+    /// Changes that were logged as statements, so that their rows are not counted.
+    statements: u64,
+    /// Of those, in which schema, as far as the log says.
+    statements_in: BTreeMap<String, u64>,
     tables: BTreeMap<(String, String), Table>,
     largest: Vec<Large>,
     rows: u64,
@@ -97,6 +102,12 @@ impl Summary {
                 }
                 self.keep(Large { gtid: commit.gtid, unit, rows: self.rows });
             }
+            Event::SchemaChange(change) if change.kind == DdlKind::StatementLogged => {
+                self.statements += 1;
+                for (schema, _) in &change.tables {
+                    *self.statements_in.entry(schema.clone()).or_default() += 1;
+                }
+            }
             Event::Table(_)
             | Event::SchemaChange(_)
             | Event::TxAbort { .. }
@@ -150,6 +161,8 @@ impl Summary {
                 "events": self.events,
                 "transactions": self.transactions,
                 "schema_changes": self.schema_changes,
+                "statement_changes": self.statements,
+                "statement_changes_in": self.statements_in,
                 "tables": tables,
                 "largest": largest,
                 "gtid_set": self.gtids.to_string(),
@@ -180,6 +193,13 @@ impl Summary {
         for ((schema, table), Table { inserts, updates, deletes, bytes }) in &self.tables {
             let name = shown::name(&format!("{schema}.{table}"));
             say!("  {inserts:>10} {updates:>10} {deletes:>10} {bytes:>12}  {name}");
+        }
+        if self.statements != 0 {
+            // Their rows are in no count above.
+            say!("\n  {:>10}  changes logged as statements, whose rows are not in the log", self.statements);
+        }
+        for (schema, count) in &self.statements_in {
+            say!("  {count:>10}  in {}", shown::name(schema));
         }
         if !self.largest.is_empty() {
             say!("\n  {:>12} {:>10} {:>12}  largest transactions", "bytes", "rows", "offset");

@@ -2,7 +2,7 @@
 
 use super::reference::Cell;
 use super::*;
-use crate::value::{TableVersion, Visit};
+use crate::value::{TableVersion, ValueError, Visit};
 
 /// The values as they come by the methods of their kinds.
 #[derive(Default)]
@@ -16,23 +16,78 @@ impl<'a> Visit<'a> for ByKind {
     }
 }
 
+/// The values of all rows, a list for each image; the last one may be half full.
+#[derive(Default)]
+struct ByEvent(Vec<(RowImage, ByKind, bool)>);
+
+impl VisitRows<'_> for ByEvent {
+    fn begin(&mut self, image: RowImage) {
+        self.0.push((image, ByKind::default(), false));
+    }
+
+    fn end(&mut self, image: RowImage) {
+        let last = self.0.last_mut().unwrap();
+        assert_eq!((last.0, last.2), (image, false));
+        last.2 = true;
+    }
+}
+
+impl<'a> Visit<'a> for ByEvent {
+    fn value(&mut self, column: usize, value: Value<'a>) -> Result<(), ValueFault> {
+        let last = self.0.last_mut().unwrap();
+        assert!(!last.2);
+        last.1.value(column, value)
+    }
+}
+
+/// The visit of the whole event gives what the images give one by one, up to the first fault of either kind.
+fn visit_all(
+    event: &RowsEvent,
+    images: &[(RowImage, Vec<String>, Result<(), ValueError>)],
+    end: Result<u64, RowsError>,
+) {
+    let mut all = ByEvent::default();
+    let ended = event.visit(&mut all);
+    let fault = images.iter().position(|(.., fault)| fault.is_err());
+    match fault {
+        Some(at) => assert_eq!(ended, Err(VisitError::Value(images[at].2.unwrap_err()))),
+        None => match (ended, end) {
+            // It lies in the first image of a row whose second does not lie in the event.
+            (Err(VisitError::Value(_)), Err(_)) => {
+                assert!(event.second.is_some() && all.0.len() == images.len() + 1);
+            }
+            _ => assert_eq!(ended, end.map(|_| ()).map_err(VisitError::Rows)),
+        },
+    }
+    let whole = fault.map_or(images, |at| &images[..=at]);
+    for (found, (image, values, fault)) in all.0.iter().zip(whole) {
+        assert_eq!((&found.0, &found.1.0, found.2), (image, values, fault.is_ok()));
+    }
+    assert!(all.0.len() >= whole.len(), "an image is missing");
+    assert!(ended.is_err() || all.0.len() == whole.len(), "an image too many");
+}
+
 /// Everything that can be asked of an event, so that a panic anywhere shows; and the plain walk says the same.
 fn ask_everything(event: &RowsEvent, scratch: &mut RowScratch) {
     let counted = event.validate();
     let (plain, plain_end) = reference::rows(event);
     let mut walked = 0;
+    let mut images = Vec::new();
     let mut cursor = event.cursor(scratch);
     let end = loop {
         match cursor.next() {
             Ok(Some(change)) => {
-                let images = &plain[walked];
+                let cells = &plain[walked];
                 walked += 1;
-                for (row, cells) in [change.before(), change.after()].into_iter().flatten().zip(images) {
+                let both = [(RowImage::Before, change.before()), (RowImage::After, change.after())];
+                let both = both.into_iter().filter_map(|(image, row)| Some((image, row?)));
+                for ((image, row), cells) in both.zip(cells) {
                     let mut visited = Vec::new();
                     assert_eq!(cells.len(), row.len());
                     let fault = row.each(|_, value| visited.push(shown(value)));
                     let mut given = ByKind::default();
                     assert_eq!((row.visit(&mut given), given.0), (fault, visited.clone()), "visit and each");
+                    images.push((image, visited.clone(), fault));
                     for (index, expected) in cells.iter().enumerate() {
                         let cell = match (row.is_present(index), row.is_null(index), row.raw(index)) {
                             (false, false, None) => Cell::Absent,
@@ -58,6 +113,7 @@ fn ask_everything(event: &RowsEvent, scratch: &mut RowScratch) {
     };
     assert_eq!((walked, end), (plain.len(), plain_end), "the cursor and the plain walk agree");
     assert_eq!(counted, end, "validate and the cursor agree");
+    visit_all(event, &images, end);
 }
 
 /// All events of a case again, with one byte of one of them changed, or cut short.
