@@ -121,6 +121,25 @@ impl CapturedSet {
             && !self.excludes.matches(&schema, &table)
     }
 
+    /// Whether this set certainly holds all that the other does, the same columns too: by its patterns, so that tables
+    /// that nobody has heard of count.
+    #[must_use]
+    pub fn holds(&self, other: &Self) -> bool {
+        self.exclude_columns == other.exclude_columns
+            && self.tables.covers(&other.tables)
+            && other.excludes.covers(&self.excludes)
+    }
+
+    /// The set of all that one of two sets names; each without excludes, as for an initial copy.
+    #[must_use]
+    pub fn with_tables_of(mut self, other: &Self) -> Self {
+        self.tables.whole.extend(other.tables.whole.iter().cloned());
+        self.tables.wild.extend(other.tables.wild.iter().cloned());
+        self.tables.wild.sort();
+        self.tables.wild.dedup();
+        self
+    }
+
     /// The tables that are named outright, whether there are such or not.
     pub fn named_tables(&self) -> impl Iterator<Item = (&str, &str)> {
         self.tables.whole.iter().map(|(schema, table)| (schema.as_str(), table.as_str()))
@@ -216,6 +235,18 @@ impl Tables {
         // Names are compared as pairs of owned text: the set is asked once per table map.
         self.whole.contains(&(schema.into(), table.into()))
             || self.wild.iter().any(|pattern| pattern.matches([schema, table]))
+    }
+
+    /// Whether certainly everything that the other patterns match is matched by these.
+    fn covers(&self, other: &Self) -> bool {
+        let any = |pattern: &&Pattern<2>| pattern.is_any(0) && pattern.is_any(1);
+        let every = self.wild.iter().any(|pattern| any(&pattern));
+        let wild = |pattern: &Pattern<2>| {
+            let schema = pattern.literal(0).is_some_and(|schema| self.matches_all_of(schema));
+            schema || self.wild.contains(pattern)
+        };
+        let whole = |(schema, table): &(String, String)| self.matches(schema, table);
+        every || (other.wild.iter().all(wild) && other.whole.iter().all(whole))
     }
 
     fn could_match_in(&self, schema: &str) -> bool {

@@ -214,6 +214,8 @@ impl Run {
             | Input::SinkFailed(_)
             | Input::Pause
             | Input::Resume
+            | Input::PauseCopy
+            | Input::ResumeCopy
             | Input::Drain => false,
         };
         self.asked &= !matches!(&input, Input::CheckpointLoaded(_));

@@ -137,7 +137,7 @@ pub use capstan_core::{
     gtid::{Gtid, GtidSet, Uuid},
     halt::{Class, Code, Detail, Halt, Place, Stage},
     link::Secret,
-    snapshot::CopyLimits,
+    snapshot::{CopyLimits, CopyWait},
     value::{Column, TableVersion, Value},
 };
 

@@ -67,6 +67,13 @@ pub struct Status {
     pub history_unverified: bool,
     /// The tables of an initial copy, until nothing is left to copy; empty without one.
     pub copies: Vec<CopyStatus>,
+    /// Rows a second of the copy, over the time that this process has copied.
+    pub copy_rows_per_second: Option<u64>,
+    /// About how many seconds the copy still takes at that rate, by the source's statistics; `None` where they do not
+    /// tell of every table that is left.
+    pub copy_left_s: Option<u64>,
+    /// Why the copy waits: `paused`, `threads_running`, `replication_lag`.
+    pub copy_waits: Option<&'static str>,
     /// Code of the last trouble of the link or the sink, until it has passed; the halt's, when halted.
     pub trouble: Option<&'static str>,
 }
@@ -83,6 +90,10 @@ pub struct CopyStatus {
     pub state: &'static str,
     /// Rows copied.
     pub rows: u64,
+    /// About how many there are, by the source's statistics when this process began; they may be a day old.
+    pub estimated_rows: Option<u64>,
+    /// Bytes of the rows that were copied, as they were delivered.
+    pub bytes: u64,
     /// Chunks they came in.
     pub chunks: u64,
     /// Why this process copies it as a whole, from one view that stays open to its last row; `None` where it
@@ -102,6 +113,8 @@ fn text_of<S: Serializer>(set: &Option<GtidSet>, serializer: S) -> Result<S::Ok,
 pub(crate) enum Command {
     Pause,
     Resume,
+    PauseCopy,
+    ResumeCopy,
     Drain,
 }
 
@@ -135,6 +148,17 @@ impl Handle {
     /// Goes on after [`Handle::pause`].
     pub fn resume(&self) {
         self.send(Command::Resume);
+    }
+
+    /// Begins no further chunk of the initial copy, and keeps no view open; the stream goes on. A table that is copied as
+    /// a whole comes to its end first.
+    pub fn pause_copy(&self) {
+        self.send(Command::PauseCopy);
+    }
+
+    /// Goes on after [`Handle::pause_copy`].
+    pub fn resume_copy(&self) {
+        self.send(Command::ResumeCopy);
     }
 
     /// Delivers what is complete, then stops: `run` returns `Ok`.

@@ -275,6 +275,11 @@ impl Follower {
         Follower { handle, thread }
     }
 
+    /// The way to steer it.
+    pub const fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// What it says of itself.
     pub fn status(&self) -> Status {
         self.handle.status()

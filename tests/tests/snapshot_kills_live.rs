@@ -281,7 +281,7 @@ fn an_orphaned_xa_transaction_is_named() {
     let limits = CopyLimits {
         lock_write: Duration::from_millis(200),
         lock_pause: Duration::from_millis(50),
-        lock_max: Duration::from_secs(2),
+        lock_xa: Duration::from_secs(1),
         ..CopyLimits::default()
     };
     let folder = tempfile::tempdir().unwrap();

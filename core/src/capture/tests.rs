@@ -358,6 +358,34 @@ fn the_effect_on_what_is_captured() {
     assert_eq!(shown(effect("RENAME TABLE T TO U", 1)), "d.t>d.u");
 }
 
+#[test]
+fn a_set_holds_another_by_its_patterns() {
+    let set = |tables: &str, excludes: &str| {
+        let excludes: Vec<&str> = if excludes.is_empty() { Vec::new() } else { alloc::vec![excludes] };
+        CapturedSet::parse(&[tables], &excludes, &[]).unwrap()
+    };
+    for (more, less, holds) in [
+        (("d.*", ""), ("d.*", ""), true),
+        (("d.*,e.t", ""), ("d.*", ""), true),
+        (("d.*", ""), ("d.a,d.b*", ""), true),
+        (("*.*", ""), ("d.*,e.x", ""), true),
+        (("d.*", ""), ("d.*", "d.x"), true),
+        (("d.*", "d.x"), ("d.*", "d.x,d.y*"), true),
+        (("d.*", "d.x"), ("d.*", "d.*"), true),
+        (("d.*", ""), ("d.*,e.t", ""), false),
+        (("d.*", "d.x"), ("d.*", ""), false),
+        (("d.a*", ""), ("d.a,d.b", ""), false),
+        (("d*.*", ""), ("d1.*", ""), true),
+        (("d*.*", ""), ("d1*.*", ""), false),
+    ] {
+        assert_eq!(set(more.0, more.1).holds(&set(less.0, less.1)), holds, "{more:?} {less:?}");
+    }
+    let left_out = CapturedSet::parse(&["d.*"], &[], &["d.t.a"]).unwrap();
+    assert!(!set("d.*", "").holds(&left_out) && !left_out.holds(&set("d.*", "")));
+    let both = set("d.a", "").with_tables_of(&set("d.b*,e.c", ""));
+    assert_eq!(both, set("d.a,d.b*,e.c", ""));
+}
+
 proptest! {
     #[test]
     fn any_text_is_a_set_or_refused(text in "[ab.*`, ;=%]{0,20}") {

@@ -74,6 +74,8 @@ pub struct TableCopy {
     pub chunks: u64,
     /// Rows delivered in them.
     pub rows: u64,
+    /// Bytes of these rows, as they were delivered.
+    pub bytes: u64,
 }
 
 impl TableCopy {
@@ -88,6 +90,7 @@ impl TableCopy {
             gtid_set: GtidSet::new(),
             chunks: 0,
             rows: 0,
+            bytes: 0,
         }
     }
 
@@ -129,7 +132,7 @@ pub(super) fn write(copies: &Copies, out: &mut String) {
         let _ = write!(
             out,
             "{comma}{{\"schema\":{},\"table\":{},\"state\":\"{}\",\"key\":{},\"upto\":{},\
-             \"key_columns\":\"{:016x}\",\"gtid_set\":\"{}\",\"chunks\":{},\"rows\":{}}}",
+             \"key_columns\":\"{:016x}\",\"gtid_set\":\"{}\",\"chunks\":{},\"rows\":{},\"bytes\":{}}}",
             text(schema),
             text(table),
             copy.state.as_str(),
@@ -139,6 +142,7 @@ pub(super) fn write(copies: &Copies, out: &mut String) {
             copy.gtid_set,
             copy.chunks,
             copy.rows,
+            copy.bytes,
         );
     }
     out.push(']');
@@ -157,6 +161,8 @@ pub(super) struct Written {
     gtid_set: String,
     chunks: u64,
     rows: u64,
+    #[serde(default)]
+    bytes: u64,
 }
 
 /// Reads what [`write`] wrote.
@@ -179,6 +185,7 @@ pub(super) fn read(written: Vec<Written>) -> Result<Copies, PositionError> {
             gtid_set: entry.gtid_set.parse().map_err(|_| PositionError::Malformed)?,
             chunks: entry.chunks,
             rows: entry.rows,
+            bytes: entry.bytes,
         };
         copies.insert((entry.schema, entry.table), copy);
     }

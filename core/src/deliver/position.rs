@@ -117,6 +117,7 @@ pub struct Position {
     captured: String,
     prepared: BTreeSet<XaDigest>,
     copies: Arc<Copies>,
+    snapshot: Option<Arc<str>>,
 }
 
 impl Position {
@@ -131,6 +132,7 @@ impl Position {
             captured: captured.into(),
             prepared: BTreeSet::new(),
             copies: Arc::default(),
+            snapshot: None,
         }
     }
 
@@ -205,9 +207,23 @@ impl Position {
         self.with_copies(tables)
     }
 
+    /// Canonical text of the set that the initial copy was asked for: a table of it that was not there when it was,
+    /// and is none of [`Position::copies`], came later and is whole. `None`: there was no initial copy.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<&str> {
+        self.snapshot.as_deref()
+    }
+
+    /// The same position with an initial copy of this set.
+    pub fn with_snapshot(mut self, set: impl AsRef<str>) -> Self {
+        self.snapshot = Some(Arc::from(set.as_ref()));
+        self
+    }
+
     /// The same position with nothing to be copied, nor copied before.
     pub fn without_copies(mut self) -> Self {
         self.copies = Arc::default();
+        self.snapshot = None;
         self
     }
 
@@ -277,7 +293,8 @@ impl Position {
 
     /// [`Position::encode`] into a buffer that is used again.
     pub fn write(&self, out: &mut String) {
-        let format = if self.copies.is_empty() { FORMAT_WITHOUT_COPY } else { FORMAT };
+        let without_copy = self.copies.is_empty() && self.snapshot.is_none();
+        let format = if without_copy { FORMAT_WITHOUT_COPY } else { FORMAT };
         // Writing to a String cannot fail.
         let _ = write!(
             out,
@@ -303,6 +320,10 @@ impl Position {
             out.push_str(",\"copies\":");
             copy::write(&self.copies, out);
         }
+        if let Some(snapshot) = &self.snapshot {
+            out.push_str(",\"snapshot\":");
+            out.push_str(&serde_json::to_string(&**snapshot).unwrap_or_default());
+        }
         out.push('}');
     }
 
@@ -325,6 +346,8 @@ impl Position {
             prepared: Vec<String>,
             #[serde(default)]
             copies: Vec<copy::Written>,
+            #[serde(default)]
+            snapshot: Option<String>,
         }
         let Format { format } = serde_json::from_str(text).map_err(|_| PositionError::Malformed)?;
         if format > FORMAT {
@@ -349,6 +372,7 @@ impl Position {
             captured: written.captured,
             prepared,
             copies: Arc::new(copy::read(written.copies)?),
+            snapshot: written.snapshot.map(Arc::from),
         })
     }
 }
@@ -478,7 +502,7 @@ mod tests {
     fn the_copy_is_written_with_the_position_and_only_where_there_is_one() {
         assert!(position().encode().starts_with("{\"format\":1,"));
         let name = |table: &str| ("a\"b".to_string(), table.to_string());
-        let mut position = position().with_copies([name("t"), name("u")]);
+        let mut position = position().with_copies([name("t"), name("u")]).with_snapshot("tables=`a\"b`.*");
         let copy = TableCopy {
             state: CopyState::Copying,
             key: Some(super::copy::KeyParts([[0, 0xff, 7].into(), [].into()].into())),
@@ -487,6 +511,7 @@ mod tests {
             gtid_set: position.gtid_set().clone(),
             chunks: 3,
             rows: 99,
+            bytes: 1234,
         };
         position.advance(&Advance { copies: [(name("t"), copy.clone())].into(), ..Advance::default() });
         let text = position.encode();
@@ -494,6 +519,7 @@ mod tests {
         let again = Position::decode(&text).unwrap();
         assert_eq!((again.encode(), again.copies().get(&name("t"))), (text.clone(), Some(&copy)));
         assert_eq!(again.copies().get(&name("u")), Some(&TableCopy::waiting()));
+        assert_eq!(again.snapshot(), Some("tables=`a\"b`.*"));
         for (from, to) in [("copying", "copyng"), ("00ff07", "0ff07"), ("chunks", "chnks")] {
             assert_eq!(Position::decode(&text.replace(from, to)), Err(PositionError::Malformed), "{to}");
         }

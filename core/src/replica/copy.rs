@@ -16,13 +16,10 @@ use crate::{
 };
 
 impl<P: Probe> Replica<P> {
-    /// The stream begins, and with it what is left to copy.
-    pub(super) fn begin_copy(&mut self, assembler: &Assembler<P>, found: &Findings) {
-        if assembler.gate().is_done() {
-            return;
-        }
+    /// The stream begins, and with it what is left to copy or comes to be.
+    pub(super) fn begin_copy(&mut self, found: &Findings) {
         let limits = &self.config.limits;
-        self.copier = Some(Box::new(Copier::new(Terms {
+        self.copy_terms = Some(Box::new(Terms {
             login: self.config.login.clone(),
             captured: self.config.captured.clone().with_lower_case_table_names(found.lower_case_table_names),
             limits: self.config.copy,
@@ -30,7 +27,7 @@ impl<P: Probe> Replica<P> {
             step: limits.dial,
             trouble_max: limits.trouble_max,
             source: found.source_uuid,
-        })));
+        }));
     }
 
     /// Whether the copy may read for the sink.
@@ -47,6 +44,15 @@ impl<P: Probe> Replica<P> {
 
     /// One step of the copy. `false`: nothing can be done now.
     pub(super) fn copy_step(&mut self) -> bool {
+        if self.copier.is_none() {
+            let (Some(assembler), Some(terms)) = (self.phase.assembler(), &self.copy_terms) else {
+                return false;
+            };
+            if assembler.gate().is_done() {
+                return false;
+            }
+            self.copier = Some(Box::new(Copier::new((**terms).clone())));
+        }
         let did = self.with_copier(|copier, around| copier.advance(around));
         did.is_some_and(|did| self.copied(did))
     }
@@ -68,6 +74,7 @@ impl<P: Probe> Replica<P> {
             }
             Did::Done => {
                 self.copier = None;
+                self.facts.copy_waits = None;
                 let reached = self.phase.assembler().is_some_and(Assembler::is_reached);
                 if reached {
                     self.reached();
@@ -96,6 +103,9 @@ impl<P: Probe> Replica<P> {
             epochs: &mut self.copy_epochs,
             room,
             whole: &mut self.facts.copied_whole,
+            estimates: &mut self.facts.copy_estimates,
+            waits: &mut self.facts.copy_waits,
+            paused: self.copy_paused,
         };
         Some(work(copier, &mut around))
     }

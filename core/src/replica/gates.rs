@@ -51,6 +51,8 @@ pub(super) struct Findings {
     pub(super) checksum: bool,
     /// Captured tables that are to be copied, where nothing is stored yet.
     pub(super) tables: Vec<CopiedTable>,
+    /// Captured tables that are not among those to be copied.
+    pub(super) uncovered: Vec<CopiedTable>,
     /// Captured tables that are to be copied once more.
     pub(super) again: Vec<CopiedTable>,
 }
@@ -180,6 +182,9 @@ impl Gates {
                 };
                 if let Some(wanted) = wanted(&config.snapshot) {
                     self.findings.tables = tables_of(&rows, &captured, &wanted);
+                    let all = tables_of(&rows, &captured, &captured);
+                    let uncovered = all.into_iter().filter(|(schema, table)| !wanted.captures(schema, table));
+                    self.findings.uncovered = uncovered.collect();
                 }
                 if let Some(wanted) = wanted(&config.copy_again) {
                     self.findings.again = tables_of(&rows, &captured, &wanted);

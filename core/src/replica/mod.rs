@@ -18,7 +18,11 @@ pub mod requirements;
 mod seam;
 mod stream;
 
-use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
 use core::{fmt, time::Duration};
 
 pub use seam::{
@@ -28,12 +32,16 @@ pub use seam::{
 use self::{entropy::Entropy, gates::Findings, phase::Phase};
 use crate::{
     assemble::Assembler,
+    capture::CapturedSet,
     config::{Config, Start},
     deliver::{CopiedTable, Event, FailureClass, Holds, Position, Seq, SinkFailure},
     gtid::GtidSet,
     halt::{Code, Halt},
     probe::{Mark, Mutant, Probe, Quiet},
-    snapshot::copier::Copier,
+    snapshot::{
+        CopyWait,
+        copier::{Copier, Terms},
+    },
     time::{Now, SourceTime},
 };
 
@@ -96,6 +104,10 @@ pub struct Replica<P: Probe = Quiet> {
     facts: Facts,
     /// The initial copy, while the stream runs and something is to be copied.
     copier: Option<Box<Copier>>,
+    /// What a copy is told, while the stream runs.
+    copy_terms: Option<Box<Terms>>,
+    /// Nothing more is begun to be copied.
+    copy_paused: bool,
     /// The number of the last dial of the copy.
     copy_epochs: u32,
 }
@@ -129,6 +141,10 @@ pub struct Facts {
     /// Tables that this process copies as a whole, and why: each from one view that stays open to its last
     /// row. The stream waits before a change of it that the view lacks, and what is lost begins anew.
     pub copied_whole: Vec<(CopiedTable, &'static str)>,
+    /// About how many rows the tables have, by the source's statistics when the copy began.
+    pub copy_estimates: BTreeMap<CopiedTable, u64>,
+    /// Why the copy waits.
+    pub copy_waits: Option<CopyWait>,
     /// The last trouble of the link, until it lives again.
     pub trouble: Option<Code>,
 }
@@ -241,6 +257,8 @@ impl<P: Probe> Replica<P> {
             verified: false,
             facts: Facts::default(),
             copier: None,
+            copy_terms: None,
+            copy_paused: false,
             copy_epochs: 0,
         };
         match replica.config.check() {
@@ -280,6 +298,8 @@ impl<P: Probe> Replica<P> {
             Input::SinkFailed(failure) => self.on_sink_failed(&failure),
             Input::Pause => self.paused = true,
             Input::Resume => self.paused = false,
+            Input::PauseCopy => self.copy_paused = true,
+            Input::ResumeCopy => self.copy_paused = false,
             Input::Drain => self.on_drain(),
         }
         self.due();
@@ -706,11 +726,17 @@ impl<P: Probe> Replica<P> {
                 Err(Halt::new(Code::StartPositionConflict))
             };
         }
-        if self.config.snapshot.is_some() && stored.copies().is_empty() {
+        let other_set = stored.captured() != self.config.captured.canonical();
+        let grown = other_set
+            && self.config.snapshot.is_some()
+            && CapturedSet::parse_canonical(stored.captured())
+                .is_ok_and(|former| self.config.captured.holds(&former));
+        let uncopied = stored.copies().is_empty() && stored.snapshot().is_none();
+        if self.config.snapshot.is_some() && uncopied && !other_set {
             // What is there was begun without a copy, and nobody can say what of the tables it holds.
             return Err(Halt::new(Code::StartPositionConflict));
         }
-        if stored.captured() != self.config.captured.canonical() {
+        if other_set && !grown {
             return Err(Halt::new(Code::CaptureSetChanged));
         }
         Ok(())
@@ -899,6 +925,35 @@ impl<P: Probe> Replica<P> {
         seq
     }
 
+    /// What is stored under the sets of this start: tables that are new in them are copied.
+    fn reconciled(&self, stored: &Position, found: &Findings) -> Position {
+        let Some(wanted) = &self.config.snapshot else { return stored.clone() };
+        let set = |text: &str| {
+            let set = CapturedSet::parse_canonical(text).ok()?;
+            Some(set.with_lower_case_table_names(found.lower_case_table_names))
+        };
+        let holds = |set: &Option<CapturedSet>, (schema, table): &CopiedTable| {
+            set.as_ref().is_some_and(|set| set.captures(schema, table))
+        };
+        let (captured, bound) = (set(stored.captured()), stored.snapshot().map(set));
+        // One of the former sets that is none of the copies came later, and the stream has all of it; without an
+        // initial copy nobody can say.
+        let is_new = |table: &&CopiedTable| {
+            !stored.copies().contains_key(*table)
+                && (!holds(&captured, table) || bound.as_ref().is_some_and(|bound| !holds(bound, table)))
+        };
+        let new: Vec<CopiedTable> = found.tables.iter().filter(is_new).cloned().collect();
+        let snapshot = match stored.snapshot().map(CapturedSet::parse_canonical) {
+            Some(Ok(bound)) => wanted.clone().with_tables_of(&bound),
+            Some(Err(_)) | None => wanted.clone(),
+        };
+        stored
+            .clone()
+            .with_copies(new)
+            .with_captured(self.config.captured.canonical())
+            .with_snapshot(snapshot.canonical())
+    }
+
     /// What the position will be when the owner starts from it.
     fn claim_position(&self, found: &Findings) -> Position {
         let stored = self.stored.as_ref().and_then(Option::as_deref);
@@ -908,9 +963,12 @@ impl<P: Probe> Replica<P> {
         let position = match (&self.config.start, stored) {
             (Start::Stored, Some(_)) if P::mutant(Mutant::ClaimForgets) => fresh(found.purged.clone()),
             (Start::Stored, Some(_)) if P::mutant(Mutant::StoredIsCurrent) => fresh(found.executed.clone()),
-            (Start::Stored, Some(stored)) => stored.clone().with_copies_again(found.again.iter().cloned()),
+            (Start::Stored, Some(stored)) => {
+                self.reconciled(stored, found).with_copies_again(found.again.iter().cloned())
+            }
             (Start::Stored, None) if self.config.snapshot.is_some() => {
-                fresh(found.executed.clone()).with_copies(found.tables.iter().cloned())
+                let set = self.config.snapshot.as_ref().map(CapturedSet::canonical).unwrap_or_default();
+                fresh(found.executed.clone()).with_copies(found.tables.iter().cloned()).with_snapshot(set)
             }
             (Start::Stored, None) => fresh(GtidSet::new()),
             (Start::Earliest, _) if P::mutant(Mutant::EarliestIsCurrent) => fresh(found.executed.clone()),

@@ -104,6 +104,10 @@ pub enum Input {
     Pause,
     /// Go on.
     Resume,
+    /// Begin no further chunk of the initial copy for now; the stream goes on.
+    PauseCopy,
+    /// Go on with it.
+    ResumeCopy,
     /// Finish what is complete, then stop.
     Drain,
 }
@@ -201,6 +205,8 @@ impl fmt::Debug for Input {
             Self::SinkFailed(failure) => write!(f, "SinkFailed({:?})", failure.class),
             Self::Pause => f.write_str("Pause"),
             Self::Resume => f.write_str("Resume"),
+            Self::PauseCopy => f.write_str("PauseCopy"),
+            Self::ResumeCopy => f.write_str("ResumeCopy"),
             Self::Drain => f.write_str("Drain"),
         }
     }

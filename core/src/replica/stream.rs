@@ -1,6 +1,6 @@
 //! One link from the dial to its end.
 
-use alloc::{boxed::Box, collections::BTreeMap};
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     assemble::{Assembler, Setup},
+    capture::CapturedSet,
     config::{Start, Until},
     deliver::{Event, Position},
     gtid::{Gtid, GtidSet, Intervals, Tsid},
@@ -178,6 +179,7 @@ impl<P: Probe> Replica<P> {
             self.emit(end);
         }
         self.link_deadline = None;
+        self.copy_terms = None;
         if let Some(mut copier) = self.copier.take() {
             copier.close(&mut self.outputs);
         }
@@ -398,6 +400,13 @@ impl<P: Probe> Replica<P> {
             let note = Detail::Setting("copy-again".into(), "names no captured table");
             return self.halt(Halt::new(Code::ConfigInvalid).with(note));
         }
+        if self.claim != Claim::Done
+            && let Some(stored) = self.stored.as_ref().and_then(Option::as_deref)
+            && let Some(uncovered) = uncovered(stored, found)
+        {
+            let halt = Halt::new(Code::CaptureSetChanged).with(Detail::Tables(uncovered));
+            return self.halt(halt);
+        }
         if let Some(Until::Now) = self.config.until {
             // Now is the first dial, not a later one.
             self.config.until = Some(Until::Set(found.executed.clone()));
@@ -509,11 +518,15 @@ impl<P: Probe> Replica<P> {
             row_event_max: self.config.limits.row_event_max,
             offline: false,
         };
-        let assembler = Assembler::<P>::probed(setup);
+        let mut assembler = Assembler::<P>::probed(setup);
+        if let Some(wanted) = &self.config.snapshot {
+            let wanted = wanted.clone().with_lower_case_table_names(found.lower_case_table_names);
+            assembler.gate_mut().copy_what_enters(wanted);
+        }
         if assembler.is_reached() && assembler.gate().is_done() {
             return self.reached();
         }
-        self.begin_copy(&assembler, found);
+        self.begin_copy(found);
         if request.iter().any(|(_, intervals)| intervals.len() > 1) {
             P::mark(Mark::PositionHasGaps);
         }
@@ -690,6 +703,15 @@ impl<P: Probe> Replica<P> {
             self.emit(event);
         }
     }
+}
+
+/// Tables that the captured set has gained and that no copy covers.
+fn uncovered(stored: &Position, found: &Findings) -> Option<Vec<String>> {
+    let captured = CapturedSet::parse_canonical(stored.captured()).ok()?;
+    let captured = captured.with_lower_case_table_names(found.lower_case_table_names);
+    let gained = found.uncovered.iter().filter(|(schema, table)| !captured.captures(schema, table));
+    let names: Vec<String> = gained.map(|(schema, table)| format!("{schema}.{table}")).collect();
+    (!names.is_empty()).then_some(names)
 }
 
 /// The request as it is, unless a mistake is asked for.

@@ -10,7 +10,12 @@
 //! granted as soon as the transactions that are open now end; the other connection kills the statement that waits for
 //! too long, so that writers behind it never wait longer than that.
 
-use alloc::{boxed::Box, collections::VecDeque, format, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    format,
+    vec::Vec,
+};
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -19,11 +24,12 @@ use self::{
     chunks::SILENCE_MAX,
     compare::{Asked, Ready},
     cut::{BEGIN_VIEW, waiting_for},
+    load::{Load, Measure},
     table::{Survey, Table},
 };
 use super::{
     client::{Client, of_loss},
-    limits::CopyLimits,
+    limits::{CopyLimits, CopyWait},
     rows::{Describe, RowEncoder},
 };
 use crate::{
@@ -41,10 +47,12 @@ use crate::{
 mod chunks;
 mod compare;
 mod cut;
+mod load;
 mod sessions;
 mod table;
 
 /// What the copy is told of the pipeline.
+#[derive(Clone)]
 pub(crate) struct Terms {
     pub(crate) login: Login,
     pub(crate) captured: CapturedSet,
@@ -70,6 +78,12 @@ pub(crate) struct Around<'a, P: Probe> {
     pub(crate) room: bool,
     /// Tables that are copied as a whole, and why.
     pub(crate) whole: &'a mut Vec<(CopiedTable, &'static str)>,
+    /// About how many rows each table has.
+    pub(crate) estimates: &'a mut BTreeMap<CopiedTable, u64>,
+    /// Why nothing is begun.
+    pub(crate) waits: &'a mut Option<CopyWait>,
+    /// Nothing more is to be begun.
+    pub(crate) paused: bool,
 }
 
 /// What came of a step.
@@ -127,8 +141,13 @@ pub(crate) struct Copier {
     can_watch: bool,
     /// How often in a row somebody was seen who waits for our view.
     waited_for: u8,
+    /// The table that the lock was asked for last.
+    cutting: CopiedTable,
     /// A table that is not there, and what the source had executed then.
     missing: Option<(CopiedTable, GtidSet)>,
+    load: Load,
+    /// Prepared XA transactions that stand beside a lock that is not granted, and since when.
+    xa: BTreeMap<Vec<u8>, Now>,
 }
 
 enum Step {
@@ -142,8 +161,10 @@ enum Step {
     Settled,
     Describing(Box<Describe>),
     Unlocking,
-    AskingXa,
+    AskingXa { last: bool },
     Missing,
+    Estimating,
+    Measuring(Measure),
     Ending,
     End,
     Reading,
@@ -182,7 +203,10 @@ impl Copier {
             watching: false,
             can_watch: true,
             waited_for: 0,
+            cutting: CopiedTable::default(),
             missing: None,
+            load: Load::default(),
+            xa: BTreeMap::new(),
         }
     }
 
@@ -260,8 +284,10 @@ impl Copier {
             | Step::Settled
             | Step::Describing(_)
             | Step::Unlocking
-            | Step::AskingXa
+            | Step::AskingXa { .. }
             | Step::Missing
+            | Step::Estimating
+            | Step::Measuring(_)
             | Step::Ending
             | Step::End => true,
         }
@@ -272,17 +298,19 @@ impl Copier {
         let own = match &self.step {
             Step::Pausing(until) => Some(*until),
             Step::Locking { write, since, killed: false } => Some(since.after(self.lock_bound(*write))),
+            Step::Next => self.load.wake(),
             Step::Locking { .. }
             | Step::Connecting
             | Step::Surveying(_)
-            | Step::Next
             | Step::Locked
             | Step::Viewing
             | Step::Settled
             | Step::Describing(_)
             | Step::Unlocking
-            | Step::AskingXa
+            | Step::AskingXa { .. }
             | Step::Missing
+            | Step::Estimating
+            | Step::Measuring(_)
             | Step::Ending
             | Step::End
             | Step::Reading
@@ -392,8 +420,10 @@ impl Copier {
             | Step::Settled
             | Step::Describing(_)
             | Step::Unlocking
-            | Step::AskingXa
+            | Step::AskingXa { .. }
             | Step::Missing
+            | Step::Estimating
+            | Step::Measuring(_)
             | Step::Ending => Did::Nothing,
         }
     }
@@ -405,13 +435,20 @@ impl Copier {
         }
         let Some(name) = around.assembler.gate().next_table().cloned() else { return Did::Nothing };
         let same = self.table.as_ref().is_some_and(|table| table.name == name);
-        let fresh = around.now.since(self.cut_at) < self.terms.limits.cut_age && self.waited_for == 0;
+        let may = match self.may_begin(around) {
+            Ok(may) => may,
+            Err(did) => return did,
+        };
+        let fresh = around.now.since(self.cut_at) < self.terms.limits.cut_age && self.waited_for == 0 && may;
         if self.view_open && same && fresh && self.cut_good && around.assembler.gate().is_cut_good() {
             return self.read(around);
         }
         around.assembler.gate_mut().end_cut();
         if self.view_open {
             return self.end_view(around);
+        }
+        if !may {
+            return Did::Nothing;
         }
         if !same {
             self.table = None;

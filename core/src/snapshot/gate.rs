@@ -29,6 +29,7 @@ use self::ask::{Asking, Wanted as Asked};
 use super::rows::{Compared, Comparisons, CopyKey};
 use crate::{
     binlog::rows::{Row, RowsError, RowsEvent, RowsKind, Wanted},
+    capture::CapturedSet,
     deliver::{CopiedTable, Copies, CopyState, KeyParts, SchemaChange, TableCopy},
     gtid::{Gtid, GtidSet},
     halt::{Code, Detail, Halt},
@@ -105,6 +106,8 @@ pub(crate) struct Gate {
     asking: Asking,
     /// Tables that are not done.
     open: usize,
+    /// Tables that are copied when they take a captured name.
+    entering: Option<CapturedSet>,
     #[cfg(test)]
     mistake: Option<tests::Mistake>,
 }
@@ -130,6 +133,7 @@ impl Gate {
             waiting: Waiting::Nothing,
             asking: Asking::default(),
             open: 0,
+            entering: None,
             #[cfg(test)]
             mistake: None,
         };
@@ -145,9 +149,23 @@ impl Gate {
         self.open = self.copies.values().filter(|copy| copy.state != CopyState::Done).count();
     }
 
+    /// Begins the copy of a table anew that a statement has made another: no open cut and no description of it is of use.
+    fn restart(&mut self, table: CopiedTable) {
+        if self.active.as_ref() == Some(&table) {
+            self.cut = Cut::Spoiled;
+            self.described = false;
+        }
+        self.begin_anew(table);
+    }
+
     fn begin_anew(&mut self, table: CopiedTable) {
         self.copies.insert(table.clone(), TableCopy::waiting());
         self.untold.insert(table, TableCopy::waiting());
+    }
+
+    /// Tables of this set are copied when they take a captured name.
+    pub(crate) fn copy_what_enters(&mut self, set: CapturedSet) {
+        self.entering = Some(set);
     }
 
     /// Whether everything is copied.
@@ -293,7 +311,7 @@ impl Gate {
     /// description.
     pub(crate) fn is_missing(&mut self, table: &CopiedTable) {
         if self.copies.get(table).is_some_and(|copy| copy.state == CopyState::Copying) {
-            self.begin_anew(table.clone());
+            self.restart(table.clone());
         }
         self.waiting = Waiting::Nothing;
     }
@@ -380,11 +398,8 @@ impl Gate {
         change: &mut SchemaChange,
         captures: impl Fn(&str, &str) -> bool,
     ) -> bool {
-        if self.open == 0 {
-            return true;
-        }
         let open = self.touched(change);
-        if open.is_empty() {
+        if open.is_empty() && !self.enters(change) {
             return true;
         }
         if self.active.as_ref().is_some_and(|active| open.contains(active)) {
@@ -404,7 +419,12 @@ impl Gate {
             SchemaEffect::RenameTables(all) => moves = Some(self.moved(&open, all, &[])),
             SchemaEffect::TableEntered { entered, moves: all } => {
                 // Of one that is not copied the rows are not known: nothing is taken from the statement.
-                if entered.iter().all(|table| open.contains(&key_of(table))) {
+                let copied = |table: &TableName| {
+                    let entering = self.entering.as_ref();
+                    open.contains(&key_of(table))
+                        || entering.is_some_and(|set| set.captures(&table.schema, &table.table))
+                };
+                if entered.iter().all(copied) {
                     moves = Some(self.moved(&open, all, entered));
                 }
             }
@@ -412,12 +432,12 @@ impl Gate {
                 if !all.is_empty() {
                     moves = Some(self.moved(&open, all, &[]));
                 } else if self.cannot_follow(&key_of(table), operations) {
-                    self.begin_anew(key_of(table));
+                    self.restart(key_of(table));
                 }
             }
             SchemaEffect::Unfollowed(_) if only => {
                 // Nobody can tell what it does to the rows that were delivered, so they are copied again.
-                open.iter().for_each(|table| self.begin_anew(table.clone()));
+                open.iter().for_each(|table| self.restart(table.clone()));
             }
             // Whoever halts before it names a table that a copy would mend.
             SchemaEffect::Unfollowed(_) => change.tables.sort_by_key(|table| open.contains(table)),
@@ -441,8 +461,16 @@ impl Gate {
         !(only && open.iter().all(waiting))
     }
 
+    /// Whether a table that is to be copied then takes a captured name.
+    fn enters(&self, change: &SchemaChange) -> bool {
+        matches!(change.effect, SchemaEffect::TableEntered { .. }) && self.entering.is_some()
+    }
+
     /// Tables that are not done and that a change touches.
     fn touched(&self, change: &SchemaChange) -> Vec<CopiedTable> {
+        if self.open == 0 {
+            return Vec::new();
+        }
         let touches = |(schema, table): &CopiedTable| {
             change.tables.is_empty()
                 || change.tables.iter().any(|(s, t)| s == schema && (t.is_empty() || t == table))
@@ -466,8 +494,8 @@ impl Gate {
         let left = |name: &TableName| TableMove { from: name.clone(), to: None };
         let mut made: Vec<TableMove> =
             moves.iter().map(|one| if is_open(&one.from) { left(&one.from) } else { one.clone() }).collect();
-        let arrived = moves.iter().filter_map(|one| one.to.as_ref()).chain(entered);
-        for name in arrived.filter(|name| is_open(name)) {
+        let arrived = moves.iter().filter_map(|one| one.to.as_ref()).filter(|name| is_open(name));
+        for name in arrived.chain(entered) {
             // What is here under that name is from before, and makes room.
             if !made.iter().any(|one| one.from == *name) {
                 made.push(left(name));
@@ -478,12 +506,12 @@ impl Gate {
         });
         for TableMove { from, to } in moves {
             match to {
-                Some(to) if is_open(from) => self.begin_anew(key_of(to)),
+                Some(to) if is_open(from) => self.restart(key_of(to)),
                 Some(to) => self.gone(&key_of(to)),
                 None => {}
             }
         }
-        entered.iter().for_each(|name| self.begin_anew(key_of(name)));
+        entered.iter().for_each(|name| self.restart(key_of(name)));
         made
     }
 

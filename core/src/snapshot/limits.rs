@@ -19,6 +19,38 @@ pub struct CopyLimits {
     pub lock_pause: Duration,
     /// How long the lock is tried for before it is `snapshot_lock_unavailable`.
     pub lock_max: Duration,
+    /// How long one prepared XA transaction is seen beside a lock that is not granted before it is
+    /// `snapshot_blocked_by_xa`.
+    pub lock_xa: Duration,
+    /// The copy waits while the source runs more threads than this (`Threads_running`); 0: it does not look.
+    pub running_max: u32,
+    /// The copy waits while the source itself applies transactions this much later than they were committed, where it
+    /// is a replica; zero: it does not look.
+    pub lag_max: Duration,
+}
+
+/// Why the initial copy waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CopyWait {
+    /// Somebody asked for it.
+    Paused,
+    /// [`CopyLimits::running_max`].
+    ThreadsRunning,
+    /// [`CopyLimits::lag_max`].
+    ReplicationLag,
+}
+
+impl CopyWait {
+    /// Stable lower-case name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::ThreadsRunning => "threads_running",
+            Self::ReplicationLag => "replication_lag",
+        }
+    }
 }
 
 impl Default for CopyLimits {
@@ -31,6 +63,9 @@ impl Default for CopyLimits {
             lock_write: Duration::from_secs(1),
             lock_pause: Duration::from_millis(500),
             lock_max: Duration::from_secs(300),
+            lock_xa: Duration::from_secs(10),
+            running_max: 100,
+            lag_max: Duration::from_secs(30),
         }
     }
 }

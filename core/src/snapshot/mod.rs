@@ -11,4 +11,4 @@ pub(crate) mod gate;
 mod limits;
 pub mod rows;
 
-pub use limits::CopyLimits;
+pub use limits::{CopyLimits, CopyWait};

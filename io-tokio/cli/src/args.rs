@@ -236,6 +236,14 @@ pub struct Sync {
     #[arg(long, value_name = "BYTES_PER_SECOND")]
     pub snapshot_rate: Option<u64>,
 
+    /// The copy waits while the source runs more threads than this; 0: never [default: 100].
+    #[arg(long, value_name = "N")]
+    pub snapshot_max_running: Option<u32>,
+
+    /// The copy waits while the source, where it is a replica, is later than this; 0: never [default: 30].
+    #[arg(long, value_name = "SECONDS")]
+    pub snapshot_max_lag: Option<u64>,
+
     /// Copy these tables again while the rest goes on, as after `schema_change_needs_copy`, `table_entered_capture` or
     /// `mirror_diverged`; decided with the first write and kept in the target.
     ///

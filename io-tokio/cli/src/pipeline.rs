@@ -4,7 +4,10 @@ use std::{future::Future, time::Duration};
 
 use capstan::{Halt, Handle, Stopped};
 
-use crate::{failure::Failure, signals::drain_on_signal};
+use crate::{
+    failure::Failure,
+    signals::{drain_on_signal, steer_copy},
+};
 
 /// How often the watcher is called.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
@@ -25,6 +28,7 @@ pub async fn to_end(
 ) -> Result<u8, Failure> {
     let mut pipeline = std::pin::pin!(pipeline);
     let mut signal = std::pin::pin!(drain_on_signal(handle.clone()));
+    let mut steer = std::pin::pin!(steer_copy(handle.clone()));
     let mut ticks = tokio::time::interval(WATCH_EVERY);
     let mut status = None;
     let done = loop {
@@ -32,6 +36,7 @@ pub async fn to_end(
             biased;
             done = &mut pipeline => break done,
             by = &mut signal, if status.is_none() => status = Some(by),
+            () = &mut steer => {}
             _ = ticks.tick() => watch(&handle),
         }
     };

@@ -27,6 +27,8 @@ pub struct File {
     allow_unlogged_cascades: Option<bool>,
     snapshot: Option<Vec<String>>,
     snapshot_rate: Option<u64>,
+    snapshot_max_running: Option<u32>,
+    snapshot_max_lag: Option<u64>,
     limits: LimitsFile,
 }
 
@@ -127,10 +129,12 @@ impl File {
         self.snapshot_rate
     }
 
-    /// Numbers of the copy.
-    pub fn copy(&self) -> CopyLimits {
+    /// Numbers of the copy, by the command line where it says something.
+    pub fn copy(&self, running: Option<u32>, lag_s: Option<u64>) -> CopyLimits {
         let d = CopyLimits::default();
         CopyLimits {
+            running_max: running.or(self.snapshot_max_running).unwrap_or(d.running_max),
+            lag_max: lag_s.or(self.snapshot_max_lag).map_or(d.lag_max, Duration::from_secs),
             chunk_rows: self.limits.copy_chunk_rows.unwrap_or(d.chunk_rows),
             chunk_bytes: self.limits.copy_chunk_bytes.unwrap_or(d.chunk_bytes),
             ..d

@@ -7,6 +7,15 @@ use capstan::core::{
     value::{Column, Value, ValueFault},
 };
 
+/// `12 of about 90`, where that is known.
+pub fn of_about(count: u64, estimate: Option<u64>) -> String {
+    // Statistics that were outrun are no estimate any more.
+    match estimate.filter(|estimate| *estimate >= count) {
+        Some(estimate) => format!("{count} of about {estimate}"),
+        None => count.to_string(),
+    }
+}
+
 /// Appends a value: JSON text, but `0x…` for bytes, `NULL`, and `(absent)` for a column that is not in the image.
 /// Beyond `most` characters it is cut, and its whole length is told.
 pub fn value(

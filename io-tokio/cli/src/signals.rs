@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM drain; the second does not wait.
+//! SIGINT and SIGTERM drain; the second does not wait. SIGUSR1 pauses the initial copy, SIGUSR2 has it go on.
 
 use capstan::Handle;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,5 +27,27 @@ async fn next() -> u8 {
         biased;
         _ = interrupt.recv() => 130,
         _ = terminate.recv() => 143,
+    }
+}
+
+/// Pauses and resumes the initial copy.
+pub async fn steer_copy(handle: Handle) {
+    let (Ok(mut pause), Ok(mut resume)) =
+        (signal(SignalKind::user_defined1()), signal(SignalKind::user_defined2()))
+    else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::select! {
+            biased;
+            _ = pause.recv() => {
+                tell!("capstan: the copy pauses (SIGUSR2: it goes on); the stream goes on");
+                handle.pause_copy();
+            }
+            _ = resume.recv() => {
+                tell!("capstan: the copy goes on");
+                handle.resume_copy();
+            }
+        }
     }
 }

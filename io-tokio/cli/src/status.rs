@@ -2,14 +2,16 @@
 
 use std::{
     path::Path,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use indicatif::{HumanBytes, HumanDuration};
 use serde_json::{Value, json};
 
 use crate::{
     args::{Output, Status},
     failure::Failure,
+    shown::of_about,
     target::Target,
 };
 
@@ -68,8 +70,25 @@ pub fn run(args: &Status) -> Result<u8, Failure> {
     }
     for copy in value.get("copies").and_then(Value::as_array).into_iter().flatten() {
         let field = |name: &str| copy.get(name).and_then(Value::as_str).unwrap_or("-");
-        let rows = copy.get("rows").and_then(Value::as_u64).unwrap_or(0);
-        say!("{:<14} {}.{}: {}, {rows} rows", "copy", field("schema"), field("table"), field("state"));
+        let number = |name: &str| copy.get(name).and_then(Value::as_u64);
+        let rows = of_about(number("rows").unwrap_or(0), number("estimated_rows"));
+        let bytes = HumanBytes(number("bytes").unwrap_or(0));
+        say!(
+            "{:<14} {}.{}: {}, {rows} rows, {bytes}",
+            "copy",
+            field("schema"),
+            field("table"),
+            field("state")
+        );
+    }
+    let number = |name: &str| value.get(name).and_then(Value::as_u64);
+    if let Some(rate) = number("copy_rows_per_second") {
+        let left = number("copy_left_s")
+            .map_or_else(String::new, |s| format!(", about {} left", HumanDuration(Duration::from_secs(s))));
+        say!("{:<14} {rate} rows/s{left}", "copying");
+    }
+    if let Some(why) = value.get("copy_waits").and_then(Value::as_str) {
+        say!("{:<14} {why}", "copy waits for");
     }
     Ok(0)
 }

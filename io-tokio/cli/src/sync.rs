@@ -3,15 +3,15 @@
 use std::{
     io::{IsTerminal as _, Write as _},
     path::Path,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use capstan::{
-    BlockingSink, Builder, Code, CopyStatus, Halt, Handle, Position, SinkError, Start,
+    BlockingSink, Builder, Code, Halt, Handle, Position, SinkError, Start,
     jsonl::{JsonFile, JsonOptions},
     sqlite::{Ledger, LedgerOptions, Mirror, MirrorOptions},
 };
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     failure::Failure,
     pipeline::{runtime, to_end},
     settings::{self, File},
+    shown::of_about,
     target::Target,
 };
 
@@ -36,7 +37,9 @@ pub fn run(args: Sync) -> Result<u8, Failure> {
     if let Some(patterns) = snapshot {
         builder = builder.snapshot(patterns);
     }
-    builder = builder.copy(file.copy()).copy_again(&args.copy_again);
+    builder = builder
+        .copy(file.copy(args.snapshot_max_running, args.snapshot_max_lag))
+        .copy_again(&args.copy_again);
     if let Some(rate) = args.snapshot_rate.or(file.snapshot_rate()) {
         builder = builder.copy_rate(rate);
     }
@@ -147,32 +150,38 @@ struct Watcher {
 /// What was said of the initial copy.
 #[derive(Default)]
 struct Copying {
-    /// Rows copied, when they were counted last.
-    last: Option<(Instant, u64)>,
     said: Option<Instant>,
     active: bool,
 }
 
 /// Where nobody draws, a line is written as often.
-const COPY_LINE_EVERY: std::time::Duration = std::time::Duration::from_secs(10);
+const COPY_LINE_EVERY: Duration = Duration::from_secs(10);
 
 impl Copying {
     /// How far the copy is, in a line; `None` without one.
-    fn line(&mut self, copies: &[CopyStatus]) -> Option<String> {
+    fn line(status: &capstan::Status) -> Option<String> {
+        let copies = &status.copies;
         if copies.is_empty() {
             return None;
         }
         let done = copies.iter().filter(|copy| copy.state == "done").count();
         let rows: u64 = copies.iter().map(|copy| copy.rows).sum();
-        let rate = self.last.map_or(0.0, |(at, before)| {
-            rows.saturating_sub(before) as f64 / at.elapsed().as_secs_f64().max(0.001)
-        });
-        self.last = Some((Instant::now(), rows));
-        let current = copies.iter().find(|copy| copy.state == "copying");
-        let current = current.map_or_else(String::new, |copy| {
-            format!(" · {}.{}: {} rows", copy.schema, copy.table, copy.rows)
-        });
-        Some(format!("copied {done} of {} tables, {rows} rows · {rate:.0}/s{current}", copies.len()))
+        let size: u64 = copies.iter().map(|copy| copy.bytes).sum();
+        let mut line = format!("copied {done} of {} tables, {rows} rows, {}", copies.len(), HumanBytes(size));
+        if let Some(rate) = status.copy_rows_per_second {
+            line.push_str(&format!(" · {rate}/s"));
+        }
+        if let Some(left) = status.copy_left_s {
+            line.push_str(&format!(" · about {} left", HumanDuration(Duration::from_secs(left))));
+        }
+        if let Some(copy) = copies.iter().find(|copy| copy.state == "copying") {
+            let rows = of_about(copy.rows, copy.estimated_rows);
+            line.push_str(&format!(" · {}.{}: {rows} rows", copy.schema, copy.table));
+        }
+        if let Some(why) = status.copy_waits {
+            line.push_str(&format!(" · waits: {why}"));
+        }
+        Some(line)
     }
 
     /// Says it on a line of its own, now and then.
@@ -204,7 +213,7 @@ impl Watcher {
 
     fn see(&mut self, handle: &Handle) {
         let status = handle.status();
-        let copy = self.copying.line(&status.copies);
+        let copy = Copying::line(&status);
         if self.lines {
             self.copying.say(copy.as_ref());
         }

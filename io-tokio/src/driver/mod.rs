@@ -340,6 +340,8 @@ impl<'n, N: Net> Driver<'n, N> {
         match self.commands.poll_recv(cx) {
             Poll::Ready(Some(Command::Pause)) => Some(Input::Pause),
             Poll::Ready(Some(Command::Resume)) => Some(Input::Resume),
+            Poll::Ready(Some(Command::PauseCopy)) => Some(Input::PauseCopy),
+            Poll::Ready(Some(Command::ResumeCopy)) => Some(Input::ResumeCopy),
             Poll::Ready(Some(Command::Drain)) => Some(Input::Drain),
             Poll::Ready(None) | Poll::Pending => None,
         }

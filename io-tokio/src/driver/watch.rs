@@ -8,6 +8,7 @@ use capstan_core::{
     gtid::GtidSet,
     halt::{Code, Halt},
     replica::{Facts, Replica},
+    snapshot::CopyWait,
     time::Now,
 };
 
@@ -43,6 +44,8 @@ pub(super) struct Watch {
     dirty: bool,
     /// How many tables that are copied as a whole were told of.
     told_whole: usize,
+    /// Since when this process copies, and how many rows there were.
+    copy_began: Option<(Now, u64)>,
     /// Where to stop, until it was looked at.
     until: Option<GtidSet>,
 }
@@ -67,6 +70,7 @@ impl Watch {
             link_trouble: None,
             dirty: true,
             told_whole: 0,
+            copy_began: None,
             until,
         }
     }
@@ -165,6 +169,7 @@ impl Watch {
                 tracing::warn!(%missing, "the end is not reached before the source has executed these, too");
             }
         }
+        self.dirty |= facts.copy_waits.map(CopyWait::as_str) != self.told.copy_waits;
         self.dirty |= changed || facts.bytes != self.told.bytes || facts.dials != self.told.dials;
         if !changed && (!self.dirty || self.published.is_some_and(|at| now < at.after(EVERY))) {
             return;
@@ -178,13 +183,13 @@ impl Watch {
             self.status.state = self.state;
             self.status.state_since_unix_ms = u64::try_from(unix.as_millis()).unwrap_or(u64::MAX);
         }
-        self.fill(replica, delivery, halt);
+        self.fill(now, replica, delivery, halt);
         self.record(unix);
         self.told.clone_from(&self.status);
         self.handle.shared().lock().clone_from(&self.status);
     }
 
-    fn fill(&mut self, replica: &Replica, delivery: &Delivery, halt: Option<&Halt>) {
+    fn fill(&mut self, now: Now, replica: &Replica, delivery: &Delivery, halt: Option<&Halt>) {
         let facts = replica.facts();
         let durable = delivery.durable();
         let status = &mut self.status;
@@ -204,6 +209,9 @@ impl Watch {
             facts.purged.as_ref().zip(set).map(|(purged, set)| set.subtract(purged).count());
         status.history_unverified = facts.history_unverified;
         status.copies = durable.map(|durable| copies(durable, facts)).unwrap_or_default();
+        status.copy_waits = facts.copy_waits.map(CopyWait::as_str);
+        (status.copy_rows_per_second, status.copy_left_s) =
+            progress(&mut self.copy_began, now, &status.copies);
         let trouble = halt.map(|halt| halt.code).or(self.sink_trouble).or(facts.trouble);
         status.trouble = trouble.map(Code::as_str);
     }
@@ -249,12 +257,38 @@ fn copies(durable: &Position, facts: &Facts) -> Vec<CopyStatus> {
     let told = copies.iter().map(|(name, copy)| CopyStatus {
         schema: name.0.clone(),
         table: name.1.clone(),
+        estimated_rows: facts.copy_estimates.get(name).copied(),
+        bytes: copy.bytes,
         whole: whole(name),
         state: copy.state.as_str(),
         rows: copy.rows,
         chunks: copy.chunks,
     });
     told.collect()
+}
+
+/// Rows a second, and seconds that are left.
+fn progress(began: &mut Option<(Now, u64)>, now: Now, copies: &[CopyStatus]) -> (Option<u64>, Option<u64>) {
+    if copies.is_empty() {
+        *began = None;
+        return (None, None);
+    }
+    let rows: u64 = copies.iter().map(|copy| copy.rows).sum();
+    let (since, before) = *began.get_or_insert((now, rows));
+    let Some(copied) = rows.checked_sub(before) else {
+        // A table was begun anew.
+        *began = Some((now, rows));
+        return (None, None);
+    };
+    let ms = now.since(since).as_millis();
+    if copied == 0 || ms == 0 {
+        return (None, None);
+    }
+    let left = copies.iter().filter(|copy| copy.state != "done");
+    let left = left.map(|copy| Some(copy.estimated_rows?.saturating_sub(copy.rows))).sum::<Option<u64>>();
+    let seconds = left.map(|left| u128::from(left) * ms / u128::from(copied) / 1000);
+    let rate = u64::try_from(u128::from(copied) * 1000 / ms).unwrap_or(u64::MAX);
+    (Some(rate), seconds.and_then(|seconds| u64::try_from(seconds).ok()))
 }
 
 impl Drop for Watch {

@@ -185,6 +185,7 @@ impl Copier {
             gtid_set: self.gtid_set.clone(),
             chunks: number.saturating_add(1),
             rows: before.rows.saturating_add(rows.as_ref().map_or(0, RowsEvent::changes)),
+            bytes: before.bytes.saturating_add(rows.as_ref().map_or(0, |rows| rows.images().len() as u64)),
         };
         let last = self.last || (copy.upto.is_some() && copy.key == copy.upto);
         if last {
@@ -193,6 +194,7 @@ impl Copier {
         self.trouble_since = None;
         self.failures = 0;
         self.lock_wanted_since = None;
+        self.xa.clear();
         let chunk = SnapshotChunk {
             seq: Seq(0),
             table: Arc::clone(&table.version),

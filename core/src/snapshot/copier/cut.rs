@@ -1,6 +1,6 @@
 //! The cut: lock, view, set, unlock; and who waits for it.
 
-use alloc::{boxed::Box, format, string::String};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::time::Duration;
 
 use super::{Around, Copier, Did, Step, table::of_description};
@@ -11,6 +11,7 @@ use crate::{
     link::{QueryResult, ResultSet, ServerError},
     probe::Probe,
     snapshot::rows::{Describe, DescribeStep, quoted_table, text},
+    time::Now,
 };
 
 pub(super) const BEGIN_VIEW: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
@@ -52,7 +53,10 @@ impl Copier {
     pub(super) fn ask_lock<P: Probe>(&mut self, name: &CopiedTable, write: bool, around: &mut Around<'_, P>) {
         let processed = around.assembler.processed().clone();
         around.assembler.gate_mut().begin_cut(name, &processed);
+        self.cutting.clone_from(name);
         self.lock_wanted_since.get_or_insert(around.now);
+        // The end of the table is what it is at the first cut that a chunk comes of.
+        self.upto = None;
         let kind = if write { "WRITE" } else { "READ" };
         let sql = format!("LOCK TABLES {} {kind}", quoted_table(&name.0, &name.1));
         let until = around.now.after(self.lock_bound(write)).after(self.terms.step);
@@ -67,10 +71,7 @@ impl Copier {
         around: &mut Around<'_, P>,
     ) -> Did {
         around.assembler.gate_mut().end_cut();
-        let Some(name) = around.assembler.gate().next_table().cloned() else {
-            self.step = Step::Next;
-            return Did::Moved;
-        };
+        let name = self.cutting.clone();
         match error.number() {
             ER_QUERY_INTERRUPTED | ER_LOCK_WAIT_TIMEOUT | ER_LOCK_DEADLOCK if !write && !self.read_only => {
                 self.ask_lock(&name, true, around);
@@ -87,13 +88,43 @@ impl Copier {
             _ => return self.of_failure(error, around),
         }
         let since = self.lock_wanted_since.unwrap_or(around.now);
-        if around.now.since(since) < self.terms.limits.lock_max {
-            self.step = Step::Pausing(around.now.after(self.terms.limits.lock_pause));
-        } else {
-            self.lock.ask("XA RECOVER", around.now.after(self.terms.step), around.out);
-            self.step = Step::AskingXa;
-        }
+        let last = around.now.since(since) >= self.terms.limits.lock_max;
+        self.lock.ask("XA RECOVER", around.now.after(self.terms.step), around.out);
+        self.step = Step::AskingXa { last };
         Did::Moved
+    }
+
+    /// Prepared transactions while the lock is not granted: one that stays is what holds the table, for all anybody can
+    /// tell. Without the privilege to see them nothing is said of them.
+    pub(super) fn seen_xa<P: Probe>(
+        &mut self,
+        last: bool,
+        answer: &QueryResult,
+        around: &mut Around<'_, P>,
+    ) -> Did {
+        let rows = match answer {
+            QueryResult::Rows(rows) => rows.rows.as_slice(),
+            QueryResult::Ok(_) | QueryResult::Failed(_) => &[],
+        };
+        let before = core::mem::take(&mut self.xa);
+        for row in rows {
+            // Format, lengths and XID together.
+            let xid: Vec<u8> =
+                row.iter().flatten().flat_map(|cell| cell.iter().copied().chain([0])).collect();
+            let since = before.get(&xid).copied().unwrap_or(around.now);
+            self.xa.insert(xid, since);
+        }
+        let stays = |since: &Now| around.now.since(*since) >= self.terms.limits.lock_xa;
+        let code = match (self.xa.values().any(stays), last) {
+            (true, _) => Code::SnapshotBlockedByXa,
+            (false, true) if !self.xa.is_empty() => Code::SnapshotBlockedByXa,
+            (false, true) => Code::SnapshotLockUnavailable,
+            (false, false) => {
+                self.step = Step::Pausing(around.now.after(self.terms.limits.lock_pause));
+                return Did::Moved;
+            }
+        };
+        Did::Halt(Halt::new(code).of_table(&self.cutting.0, &self.cutting.1))
     }
 
     /// The stream will say what became of a table. One of which it has said nothing when it has come to where the table
@@ -122,7 +153,7 @@ impl Copier {
     pub(super) fn is_missing<P: Probe>(&mut self, rows: &ResultSet, around: &mut Around<'_, P>) -> Did {
         let text = rows.cell(0, 0).flatten().and_then(|cell| core::str::from_utf8(cell).ok());
         let executed = text.and_then(|text| text.parse::<GtidSet>().ok());
-        self.missing = around.assembler.gate().next_table().cloned().zip(executed);
+        self.missing = executed.map(|executed| (self.cutting.clone(), executed));
         self.step = Step::Pausing(around.now.after(self.terms.limits.lock_pause));
         Did::Moved
     }
@@ -135,9 +166,8 @@ impl Copier {
             return self.lose(Halt::new(Code::SourceUnreachable).with(note), around);
         };
         self.gtid_set = gtid_set;
-        let Some(name) = around.assembler.gate().next_table().cloned() else {
-            return self.unlock(around);
-        };
+        // Another table may have come before it meanwhile; the lock is on this one.
+        let name = self.cutting.clone();
         let known = self.table.as_ref().is_some_and(|table| table.name == name);
         if known && around.assembler.gate().is_described() {
             return self.unlock(around);
@@ -154,9 +184,7 @@ impl Copier {
         rows: &ResultSet,
         around: &mut Around<'_, P>,
     ) -> Did {
-        let Some(name) = around.assembler.gate().next_table().cloned() else {
-            return self.unlock(around);
-        };
+        let name = self.cutting.clone();
         match describe.on_result(rows) {
             Ok(DescribeStep::More(describe)) => {
                 self.ask_about(&describe, around);

@@ -131,6 +131,8 @@ impl Copier {
             (Step::Settled, QueryResult::Rows(rows)) => self.settle(&rows, around),
             (Step::Surveying(survey), QueryResult::Rows(rows)) => self.surveyed(*survey, &rows, around),
             (Step::Missing, QueryResult::Rows(rows)) => self.is_missing(&rows, around),
+            (Step::Estimating, answer) => self.estimated(&answer, around),
+            (Step::Measuring(measure), answer) => self.measured(measure, &answer),
             (Step::Describing(describe), QueryResult::Rows(rows)) => self.describe(*describe, &rows, around),
             (Step::Unlocking, QueryResult::Ok(_)) => {
                 if !self.cut_good {
@@ -139,16 +141,7 @@ impl Copier {
                 }
                 Did::Moved
             }
-            (Step::AskingXa, result) => {
-                let code = match result {
-                    QueryResult::Rows(rows) if !rows.rows.is_empty() => Code::SnapshotBlockedByXa,
-                    QueryResult::Rows(_) | QueryResult::Ok(_) | QueryResult::Failed(_) => {
-                        Code::SnapshotLockUnavailable
-                    }
-                };
-                let name = around.assembler.gate().next_table().cloned().unwrap_or_default();
-                Did::Halt(Halt::new(code).of_table(&name.0, &name.1))
-            }
+            (Step::AskingXa { last }, result) => self.seen_xa(last, &result, around),
             (_, QueryResult::Failed(error)) => self.of_failure(&error, around),
             (_, QueryResult::Ok(_) | QueryResult::Rows(_)) => self.out_of_step(around),
         }
@@ -177,8 +170,10 @@ impl Copier {
                 | Step::Locked
                 | Step::Pausing(_)
                 | Step::Next
-                | Step::AskingXa
-                | Step::Missing,
+                | Step::AskingXa { .. }
+                | Step::Missing
+                | Step::Estimating
+                | Step::Measuring(_),
                 _,
             ) => Did::Moved,
             (_, QueryResult::Failed(error)) => self.of_failure(&error, around),

@@ -132,3 +132,28 @@ fn what_is_not_delivered_is_not_changed_and_what_cannot_go_on_begins_anew() {
         }
     }
 }
+
+#[test]
+fn what_takes_a_captured_name_is_copied_where_that_was_asked_for() {
+    for (text, want, then) in [
+        ("RENAME TABLE out1 TO x", "x>-", "a=d b=c c=w x=w"),
+        ("RENAME TABLE a TO out2, out1 TO a", "a>-", "a=w b=c c=w"),
+        ("RENAME TABLE out1 TO x, a TO y", "a>y x>-", "a=d b=c c=w x=w"),
+        ("RENAME TABLE out1 TO z", "entered", "a=d b=c c=w"),
+        ("RENAME TABLE out1 TO x, out2 TO z", "entered", "a=d b=c c=w"),
+    ] {
+        for finished in [false, true] {
+            let mut gate = if finished { Gate::new(&Copies::new()) } else { gate() };
+            gate.copy_what_enters(CapturedSet::parse(&["d.*"], &["d.z"], &[]).unwrap());
+            let mut change = change(text);
+            let captured = captured();
+            assert!(gate.judge_change(&mut change, |schema, table| captured.captures(schema, table)));
+            assert_eq!(told(&change), want, "{text}");
+            if finished {
+                assert_eq!(gate.is_done(), want == "entered", "{text}");
+            } else {
+                assert_eq!(states(&gate), then, "{text}");
+            }
+        }
+    }
+}

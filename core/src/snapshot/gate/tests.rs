@@ -540,6 +540,7 @@ impl World {
             gtid_set: self.view.as_ref().unwrap().gtid_set.clone(),
             chunks: copy.chunks + 1,
             rows: 0,
+            bytes: 0,
         };
         if last {
             next = next.done();
