@@ -154,6 +154,10 @@ const TABLES: &[(&str, &str, &[&str])] = &[
         "c, b, a",
         &["1, 'a', 1", "1, 'a ', 2", "2, 'B', 1", "3, 'a', 1", "4, '𝄞', 2"],
     ),
+    ("a INT", "a DESC", &["9", "4", "-3"]),
+    ("a INT, b INT", "b DESC, a", &["1, 9", "2, 9", "3, 8", "0, 7", "5, 7"]),
+    ("a VARCHAR(9), b INT", "a, b DESC", &["'', 7", "'a', 9", "'B', 2", "'b ', 1", "'c', 3"]),
+    ("a VARCHAR(9) COLLATE utf8mb4_bin, b INT", "a DESC, b", &["'c', 3", "'b', 2", "'B', 1", "'', 7"]),
     ("a INT AS (b * -2) STORED, b INT INVISIBLE", "a", &["DEFAULT, 1", "DEFAULT, 2", "DEFAULT, -3"]),
 ];
 

@@ -10,8 +10,7 @@ use crate::{
     halt::{Code, Detail, Halt},
     link::{RowsEnd, TextRow},
     probe::Probe,
-    snapshot::rows::{CopyKey, RowEncoder, quoted, quoted_table, select_list},
-    value::TableVersion,
+    snapshot::rows::{RowEncoder, quoted, quoted_table, select_list},
 };
 
 /// How long the rows of a chunk may be silent.
@@ -38,7 +37,7 @@ impl Copier {
         let sql = match &self.upto {
             None if !begun => {
                 // The end of the copy comes first: what comes behind it is the stream's.
-                let order = descending(&table.version, key);
+                let order = key.order_by_from_end();
                 format!("SELECT {list} FROM {name} FORCE INDEX ({index}) ORDER BY {order} LIMIT 1")
             }
             upto => {
@@ -234,19 +233,4 @@ impl Copier {
         }
         Did::Moved
     }
-}
-
-/// The key's columns from its end.
-fn descending(version: &TableVersion, key: &CopyKey) -> String {
-    let mut out = String::new();
-    for part in key.parts() {
-        if !out.is_empty() {
-            out.push_str(", ");
-        }
-        if let Some(column) = version.columns().get(part.column()) {
-            quoted(&column.name, &mut out);
-        }
-        out.push_str(" DESC");
-    }
-    out
 }

@@ -36,8 +36,9 @@ impl Copier {
     /// Looks at every table before the first is read, so that what cannot be copied is told at once.
     pub(super) fn survey<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
         let copies = around.assembler.gate().copies();
-        let untouched = copies.values().all(|copy| copy.state == CopyState::Waiting);
-        let left = if untouched && !self.surveyed { copies.keys().cloned().collect() } else { Vec::new() };
+        let begun = copies.values().any(|copy| copy.state == CopyState::Copying);
+        let waiting = copies.iter().filter(|(_, copy)| copy.state == CopyState::Waiting && !begun);
+        let left = if self.surveyed { Vec::new() } else { waiting.map(|(name, _)| name.clone()).collect() };
         self.surveyed = true;
         self.survey_next(left, around)
     }
@@ -144,7 +145,8 @@ fn fingerprint(version: &TableVersion, key: &CopyKey) -> u64 {
                 KeyOrder::Core => "",
                 KeyOrder::Bytes { collation, .. } | KeyOrder::Server { collation, .. } => collation,
             };
-            let text = format!("{}\0{}\0{collation}", column.name, column.column_type.type_name());
+            let descends = if part.descends() { "\0DESC" } else { "" };
+            let text = format!("{}\0{}\0{collation}{descends}", column.name, column.column_type.type_name());
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text.as_bytes());
         }

@@ -153,7 +153,7 @@ fn table(along: Along) -> (Arc<TableVersion>, Arc<CopyKey>) {
         answer(&[
             match along {
                 Along::Number | Along::Whole => {
-                    &["id", "1", "int", "int", "NO", "-", "10", "0", "-", "-", "-", "-", "-", ""]
+                    &["id", "1", "int", "int", "NO", "-", "10", "0", "-", "-", "-", "-", "-", "", ""]
                 }
                 Along::Text => &[
                     "id",
@@ -170,11 +170,12 @@ fn table(along: Along) -> (Arc<TableVersion>, Arc<CopyKey>) {
                     "255",
                     "8",
                     "",
+                    "",
                 ],
             },
-            &["v", "2", "int", "int", "NO", "-", "10", "0", "-", "-", "-", "-", "-", ""],
+            &["v", "2", "int", "int", "NO", "-", "10", "0", "-", "-", "-", "-", "-", "", ""],
         ]),
-        answer(&[&["PRIMARY", "id", "-", "YES"]]),
+        answer(&[&["PRIMARY", "id", "-", "YES", "A"]]),
     ] {
         match describe.on_result(&answer).unwrap() {
             DescribeStep::More(next) => describe = next,

@@ -108,6 +108,8 @@ struct Found {
     rows: u64,
     bytes: u64,
     columns: Vec<Column>,
+    /// Those of the primary key, or of what the server takes for one.
+    primary: Vec<usize>,
     extras: Vec<String>,
     strings: Vec<Option<StringFacts>>,
     /// Columns whose members are still to be had in their own character set.
@@ -146,13 +148,13 @@ impl Describe {
             Question::Columns => format!(
                 "SELECT c.COLUMN_NAME, c.ORDINAL_POSITION, c.DATA_TYPE, c.COLUMN_TYPE, c.IS_NULLABLE, \
                  c.CHARACTER_OCTET_LENGTH, c.NUMERIC_PRECISION, c.NUMERIC_SCALE, c.DATETIME_PRECISION, \
-                 c.CHARACTER_SET_NAME, c.COLLATION_NAME, l.ID, c.CHARACTER_MAXIMUM_LENGTH, c.EXTRA \
+                 c.CHARACTER_SET_NAME, c.COLLATION_NAME, l.ID, c.CHARACTER_MAXIMUM_LENGTH, c.EXTRA, c.COLUMN_KEY \
                  FROM information_schema.COLUMNS c \
                  LEFT JOIN information_schema.COLLATIONS l ON l.COLLATION_NAME = c.COLLATION_NAME \
                  WHERE {of} ORDER BY c.ORDINAL_POSITION"
             ),
             Question::Indexes => format!(
-                "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, IS_VISIBLE FROM information_schema.STATISTICS \
+                "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, IS_VISIBLE, COLLATION FROM information_schema.STATISTICS \
                  WHERE {of} AND NON_UNIQUE = 0 \
                  ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX"
             ),
@@ -253,6 +255,9 @@ impl Found {
             };
             let chars_max = cells.number()?.unwrap_or(0);
             let extra = cells.text()?.to_owned();
+            if cells.optional()? == Some("PRI") {
+                self.primary.push(self.columns.len());
+            }
             let typed = described.typed().ok_or_else(|| DescribeError::ColumnType(name.clone()))?;
             let column_type = match typed {
                 Typed::Type(column_type) => column_type,
@@ -316,6 +321,7 @@ impl Found {
             let column = cells.optional()?;
             let prefix = cells.number()?.unwrap_or(0);
             let visible = cells.text()? == "YES";
+            let descends = cells.optional()? == Some("D");
             let part = match column {
                 // A functional part has an expression and no column.
                 None => None,
@@ -324,6 +330,7 @@ impl Found {
                     Some(IndexPart {
                         column: place.ok_or(DescribeError::Unreadable)?,
                         prefix: u32::try_from(prefix).map_err(|_| DescribeError::Unreadable)?,
+                        descends,
                     })
                 }
             };
@@ -355,12 +362,7 @@ impl Found {
     }
 
     fn described(self, schema: String, table: String) -> Result<Described, DescribeError> {
-        let primary = self.indexes.iter().find(|index| index.name == "PRIMARY");
-        let mut primary_key = Vec::new();
-        for part in primary.iter().flat_map(|index| &index.parts) {
-            let part = part.as_ref().ok_or(DescribeError::Unreadable)?;
-            primary_key.push(KeyPart { column: part.column, prefix: part.prefix });
-        }
+        let primary_key = self.primary_key()?;
         let facts = TableFacts {
             generated_invisible_primary_key: self.generated_invisible_primary_key(&primary_key),
             primary_key,
@@ -376,6 +378,24 @@ impl Found {
             indexes: self.indexes,
             strings: self.strings,
         })
+    }
+
+    /// The primary key, else the unique key that the server takes for one in the binlog, too: its first without NULL
+    /// and of whole columns (`TABLE_SHARE::primary_key`, `sql/dd_table_share.cc`).
+    fn primary_key(&self) -> Result<Vec<KeyPart>, DescribeError> {
+        let of = |index: &&Index| {
+            let part = |part: &Option<IndexPart>| {
+                part.as_ref().is_some_and(|part| part.prefix == 0 && self.primary.contains(&part.column))
+            };
+            index.parts.len() == self.primary.len() && index.parts.iter().all(part)
+        };
+        let primary = self.indexes.iter().find(|index| index.name == "PRIMARY");
+        let mut primary_key = Vec::new();
+        for part in primary.or_else(|| self.indexes.iter().find(of)).iter().flat_map(|index| &index.parts) {
+            let part = part.as_ref().ok_or(DescribeError::Unreadable)?;
+            primary_key.push(KeyPart { column: part.column, prefix: part.prefix });
+        }
+        Ok(primary_key)
     }
 
     /// As the server tells it from the definition (`table_has_generated_invisible_primary_key`,

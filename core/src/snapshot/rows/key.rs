@@ -55,6 +55,7 @@ pub(super) struct Index {
 pub(super) struct IndexPart {
     pub(super) column: usize,
     pub(super) prefix: u32,
+    pub(super) descends: bool,
 }
 
 /// What the catalogue says of a string column.
@@ -79,6 +80,7 @@ pub struct CopyKeyPart {
     column: Column,
     step: Step,
     order: KeyOrder,
+    descends: bool,
 }
 
 /// Who knows the order of a part.
@@ -159,7 +161,13 @@ impl CopyKey {
             }
             let order = order(&column.column_type, facts);
             let order = order.ok_or_else(|| KeyUnsupported::Type(column.name.clone()))?;
-            parts.push(CopyKeyPart { index: part.column, column: column.clone(), step, order });
+            parts.push(CopyKeyPart {
+                index: part.column,
+                column: column.clone(),
+                step,
+                order,
+                descends: part.descends,
+            });
         }
         if parts.is_empty() {
             return Err(KeyUnsupported::NoKey);
@@ -192,15 +200,28 @@ impl CopyKey {
         Some(KeyParts(parts.collect::<Option<_>>()?))
     }
 
-    /// `ORDER BY` without the words: the columns in index order.
+    /// `ORDER BY` without the words: the columns in the order of the index.
     #[must_use]
     pub fn order_by(&self) -> String {
+        self.ordered(false)
+    }
+
+    /// The same from the end of the index.
+    #[must_use]
+    pub fn order_by_from_end(&self) -> String {
+        self.ordered(true)
+    }
+
+    fn ordered(&self, from_end: bool) -> String {
         let mut out = String::new();
         for (at, part) in self.parts.iter().enumerate() {
             if at > 0 {
                 out.push_str(", ");
             }
             quoted(&part.column.name, &mut out);
+            if part.descends != from_end {
+                out.push_str(" DESC");
+            }
         }
         out
     }
@@ -209,16 +230,16 @@ impl CopyKey {
     /// `a > 1 OR a = 1 AND b > 2`. `None` for the value of another key.
     #[must_use]
     pub fn behind(&self, value: &KeyParts) -> Option<String> {
-        self.condition(value, ">", ">")
+        self.condition(value, Ordering::Greater, "")
     }
 
     /// The condition that a row is at `value` or before it.
     #[must_use]
     pub fn up_to(&self, value: &KeyParts) -> Option<String> {
-        self.condition(value, "<", "<=")
+        self.condition(value, Ordering::Less, "=")
     }
 
-    fn condition(&self, value: &KeyParts, inner: &str, last: &str) -> Option<String> {
+    fn condition(&self, value: &KeyParts, side: Ordering, or_equal: &str) -> Option<String> {
         if value.0.len() != self.parts.len() {
             return None;
         }
@@ -227,11 +248,12 @@ impl CopyKey {
         for (at, (part, raw)) in self.parts.iter().zip(&value.0).enumerate() {
             let (expression, literal) = (part.expression(), part.literal(raw)?);
             let is_last = at.saturating_add(1) == self.parts.len();
-            let comparison = if is_last { last } else { inner };
+            let comparison = if (side == Ordering::Greater) != part.descends { ">" } else { "<" };
+            let or_equal = if is_last { or_equal } else { "" };
             if at > 0 {
                 out.push_str(" OR ");
             }
-            out.push_str(&format!("({equal}{expression} {comparison} {literal})"));
+            out.push_str(&format!("({equal}{expression} {comparison}{or_equal} {literal})"));
             equal.push_str(&format!("{expression} = {literal} AND "));
         }
         Some(out)
@@ -276,6 +298,7 @@ impl CopyKey {
                 order
             };
             if order != Ordering::Equal {
+                let order = if part.descends { order.reverse() } else { order };
                 return if unknown { Compared::Unknown } else { Compared::Order(order) };
             }
         }
@@ -367,6 +390,12 @@ impl CopyKeyPart {
     #[must_use]
     pub const fn column(&self) -> usize {
         self.index
+    }
+
+    /// Whether the index has its values from the last to the first.
+    #[must_use]
+    pub const fn descends(&self) -> bool {
+        self.descends
     }
 
     /// Who knows the order of its values.

@@ -17,12 +17,13 @@ fn answer(rows: &[&[Option<&str>]]) -> ResultSet {
 
 /// A column as `information_schema` has it: name, place, data type, column type, nullable, and numbers.
 fn column(cells: [&str; 14]) -> Vec<Option<&str>> {
-    cells.iter().map(|cell| (*cell != "-").then_some(*cell)).collect()
+    // None of them is of a unique key that stands for the primary key.
+    cells.iter().chain([&""]).map(|cell| (*cell != "-").then_some(*cell)).collect()
 }
 
 fn described(
     columns: &[[&str; 14]],
-    indexes: &[[&str; 4]],
+    indexes: &[[&str; 5]],
     labels: &[&[Option<&str>]],
 ) -> Result<Described, DescribeError> {
     let table = answer(&[&[Some("BASE TABLE"), Some("InnoDB"), Some("12"), Some("16384")]]);
@@ -68,7 +69,7 @@ fn a_table_is_what_its_table_map_says() {
     let labels: &[&[Option<&str>]] = &[&[Some("a")], &[Some("?")]];
     let found = described(
         &[ID, NAME, SET, AT],
-        &[["PRIMARY", "n", "-", "YES"], ["PRIMARY", "id", "-", "YES"]],
+        &[["PRIMARY", "n", "-", "YES", "A"], ["PRIMARY", "id", "-", "YES", "A"]],
         labels,
     );
     let found = found.unwrap();
@@ -108,20 +109,20 @@ fn what_cannot_be_described_is_said_so() {
 
 #[test]
 fn keys_are_chosen_in_order_and_what_is_unsupported_is_named() {
-    let key = |columns: &[[&str; 14]], indexes: &[[&str; 4]]| {
+    let key = |columns: &[[&str; 14]], indexes: &[[&str; 5]]| {
         described(columns, indexes, &[]).unwrap().key().map(|key| key.name().to_owned())
     };
-    let part = |name, column| [name, column, "-", "YES"];
+    let part = |name, column| [name, column, "-", "YES", "A"];
     let prefix = KeyUnsupported::Prefix { key: "PRIMARY".to_owned(), column: "n".to_owned() };
     let mut at = AT;
     at[1] = "3";
     for (indexes, want) in [
         (&[part("PRIMARY", "id"), part("a", "n")][..], Ok("PRIMARY")),
         (&[part("a", "at"), part("b", "n"), part("b", "id")], Ok("b")),
-        (&[["PRIMARY", "n", "4", "YES"], part("b", "id")], Ok("b")),
-        (&[["PRIMARY", "n", "4", "YES"]], Err(prefix)),
-        (&[["a", "-", "-", "YES"]], Err(KeyUnsupported::Expression("a".to_owned()))),
-        (&[["a", "id", "-", "NO"]], Err(KeyUnsupported::NoKey)),
+        (&[["PRIMARY", "n", "4", "YES", "A"], part("b", "id")], Ok("b")),
+        (&[["PRIMARY", "n", "4", "YES", "A"]], Err(prefix)),
+        (&[["a", "-", "-", "YES", "A"]], Err(KeyUnsupported::Expression("a".to_owned()))),
+        (&[["a", "id", "-", "NO", "A"]], Err(KeyUnsupported::NoKey)),
         (&[part("a", "at")], Err(KeyUnsupported::NoKey)),
         (&[], Err(KeyUnsupported::NoKey)),
     ] {
@@ -137,14 +138,14 @@ fn keys_are_chosen_in_order_and_what_is_unsupported_is_named() {
 fn text_whose_weights_are_not_its_order_is_no_key() {
     let mut name = NAME;
     (name[9], name[10], name[11]) = ("big5", "big5_chinese_ci", "1");
-    let found = described(&[ID, name], &[["PRIMARY", "n", "-", "YES"]], &[]).unwrap().key();
+    let found = described(&[ID, name], &[["PRIMARY", "n", "-", "YES", "A"]], &[]).unwrap().key();
     let want = KeyUnsupported::Collation { column: "n".to_owned(), collation: "big5_chinese_ci".to_owned() };
     assert_eq!(found.unwrap_err(), want);
 }
 
 #[test]
 fn conditions_name_the_parts_in_index_order() {
-    let indexes = [["PRIMARY", "n", "-", "YES"], ["PRIMARY", "id", "-", "YES"]];
+    let indexes = [["PRIMARY", "n", "-", "YES", "A"], ["PRIMARY", "id", "-", "YES", "A"]];
     let key = described(&[ID, NAME], &indexes, &[]).unwrap().key().unwrap();
     assert_eq!(key.order_by(), "`n`, `id`");
     let parts = |parts: &[&[u8]]| KeyParts(parts.iter().map(|part| Box::from(*part)).collect());
@@ -152,6 +153,15 @@ fn conditions_name_the_parts_in_index_order() {
     let literal = "_utf8mb4 x'61275c' COLLATE utf8mb4_general_ci";
     assert_eq!(key.behind(&value).unwrap(), format!("(`n` > {literal}) OR (`n` = {literal} AND `id` > -2)"));
     assert_eq!(key.up_to(&value).unwrap(), format!("(`n` < {literal}) OR (`n` = {literal} AND `id` <= -2)"));
+    let mut descending = indexes;
+    descending[0][4] = "D";
+    let backwards = described(&[ID, NAME], &descending, &[]).unwrap().key().unwrap();
+    assert_eq!(backwards.order_by(), "`n` DESC, `id`");
+    assert_eq!(backwards.order_by_from_end(), "`n`, `id` DESC");
+    assert_eq!(
+        backwards.up_to(&value).unwrap(),
+        format!("(`n` > {literal}) OR (`n` = {literal} AND `id` <= -2)")
+    );
     let [n, id] = key.parts() else { panic!("two parts") };
     assert_eq!(n.weight(&n.expression()).unwrap(), "WEIGHT_STRING(`n` AS CHAR(20))");
     assert_eq!(id.weight("`id`"), None);
