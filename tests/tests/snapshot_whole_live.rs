@@ -157,6 +157,29 @@ fn what_was_copied_before_the_view_was_lost_is_void() {
     assert_equal(&server, "snap", &path);
 }
 
+/// The process goes on; its connections are killed in the middle of a table.
+#[test]
+fn a_lost_view_begins_its_table_anew() {
+    let server = server();
+    fill(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.db");
+    let builder = copying(&server, 5).tables(["snap.none"]).copy_rate(2_000);
+    let follower = Follower::blocking(builder, mirror(&path));
+    follower.wait_until("some of it is there", |status| status.copies.iter().any(|copy| copy.chunks > 2));
+    let mut session = server.connect().unwrap();
+    session.query("DELETE FROM snap.none WHERE a = 3").unwrap();
+    let ids = "SELECT ID FROM performance_schema.processlist WHERE USER = 'root' AND ID <> CONNECTION_ID()";
+    let ids = session.sql(ids).unwrap();
+    let killed = ids.lines().filter(|id| session.query(&format!("KILL {id}")).is_ok()).count();
+    assert!(killed >= 3, "the stream and two connections of the copy: {killed}");
+    follower.end().0.unwrap();
+    Follower::blocking(copying(&server, 5).tables(["snap.none"]), mirror(&path)).end().0.unwrap();
+    let held = rusqlite::Connection::open(&path).unwrap();
+    let held: u64 = held.query_row("SELECT COUNT(*) FROM \"snap.none\"", [], |row| row.get(0)).unwrap();
+    assert_eq!(held.to_string(), session.sql("SELECT COUNT(*) FROM snap.none").unwrap().trim());
+}
+
 /// What cannot be copied is told before the first table is.
 #[test]
 fn nothing_is_copied_before_every_table_was_looked_at() {
