@@ -10,6 +10,7 @@
 //! | `costs` | cost against columns, tables and the size of the GTID set |
 //! | `ledger` | changes per second into the SQLite ledger: against bare prepared inserts |
 //! | `mirror` | the same into the SQLite mirror, against bare prepared statements; and deletes without a key |
+//! | `tables` | a mirror of ten thousand tables: how long a start takes, and a row of each against as many of one |
 #![forbid(unsafe_code)]
 
 mod big;
@@ -40,8 +41,9 @@ fn main() -> Result<(), Error> {
         "jsonl" => jsonl::run(scale),
         "ledger" => ledger::run(scale),
         "mirror" => mirror::run(scale),
+        "tables" => mirror::many(10_000 * scale),
         _ => {
-            eprintln!("usage: capstan-bench offline|live|jsonl|big|costs|ledger|mirror [SCALE]");
+            eprintln!("usage: capstan-bench offline|live|jsonl|big|costs|ledger|mirror|tables [SCALE]");
             std::process::exit(2);
         }
     }
