@@ -194,7 +194,7 @@ codes! {
     ColumnNamesMissing, "column_names_missing", Data, Assemble, "A table is described without column names.", "SET PERSIST binlog_row_metadata = 'FULL'; then copy the table again or step over the transaction.";
     UnsupportedColumnType, "unsupported_column_type", Data, Decode, "A column's type is not known.", "Leave the column out with --exclude-columns, or upgrade.";
     ValueMalformed, "value_malformed", Data, Decode, "A value's bytes do not fit its type.", "Report it with file, offset and column; leave the column out to go on.";
-    RowEventTooLarge, "row_event_too_large", Data, Decode, "A row event exceeds the limit.", "Raise the row event limit (up to 1 GiB).";
+    RowEventTooLarge, "row_event_too_large", Data, Decode, "A row event exceeds the limit.", "Raise `row-event-max-bytes` under `[limits]` of the settings file (`--config`; up to 1 GiB), leave the table out, or step over the transaction with `capstan position skip` and copy the table again.";
     PayloadMalformed, "payload_malformed", Data, Decode, "A compressed transaction cannot be inflated.", "Check the server's disk; resume from another server that has the transaction.";
     PayloadCompressionUnsupported, "payload_compression_unsupported", Data, Decode, "A transaction is compressed in a way that is not known.", "SET PERSIST binlog_transaction_compression = OFF; and upgrade.";
     EncryptedBinlog, "encrypted_binlog", Data, Decode, "The file is an encrypted binary log.", "Read it through its server, which decrypts it.";
@@ -289,6 +289,8 @@ pub enum Detail {
     Tables(Vec<String>),
     /// The number of an event type or column type.
     Number(u64),
+    /// How many bytes there are at least.
+    Bytes(u64),
     /// A setting by its public name, with what is wrong about it.
     Setting(String, &'static str),
     /// A fixed sentence of this program.
@@ -428,6 +430,7 @@ impl fmt::Display for Detail {
                 Ok(())
             }
             Self::Number(n) => write!(f, "Number: {n}"),
+            Self::Bytes(n) => write!(f, "Bytes: {n} at least"),
             Self::Setting(name, wrong) => write!(f, "Setting {name}: {wrong}"),
             Self::Note(text) => f.write_str(text),
         }

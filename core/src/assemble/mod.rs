@@ -80,7 +80,7 @@ pub struct Assembler<P: Probe = Quiet> {
     /// The number of the unit that is being emitted.
     emitting: Option<Seq>,
     inflating: Option<Box<Inflater>>,
-    /// A payload event that is taken in pieces.
+    /// An event that is taken in pieces.
     pieces: Option<Box<Pieces>>,
     /// Whether the pieces given so far may hold another event.
     pieces_ready: bool,
@@ -216,12 +216,21 @@ impl<P: Probe> Assembler<P> {
         }
     }
 
-    /// Whether an event of which only `head` is there (its header at least) is a payload event so
-    /// large that it is to be taken in pieces.
+    /// Whether an event of which only `head` is there (its header at least) is to be taken in pieces: a large
+    /// payload event, or a large row event that nobody wants.
     #[must_use]
     pub fn wants_pieces(&self, head: &[u8]) -> bool {
         EventHeader::parse(head).is_ok_and(|header| {
-            header.event_type == EventType::TransactionPayload && header.size() > self.stream_above
+            header.size() > self.stream_above
+                && (header.event_type == EventType::TransactionPayload || self.is_unwanted(head))
+        })
+    }
+
+    /// Whether an event of which only `head` is there holds rows of a table that is not captured, or of a
+    /// transaction that is stepped over.
+    fn is_unwanted(&self, head: &[u8]) -> bool {
+        pieces::rows_start(head).is_some_and(|(table_id, _)| {
+            self.group.as_ref().is_some_and(|group| group.skip) || self.tables.is_filtered(table_id)
         })
     }
 
@@ -246,7 +255,7 @@ impl<P: Probe> Assembler<P> {
     pub fn piece(&mut self, bytes: &[u8]) -> Result<bool, Halt> {
         if let Some(pieces) = &mut self.pieces {
             pieces.push(bytes)?;
-            self.pieces_ready = true;
+            self.pieces_ready = pieces.passed.is_none();
         }
         Ok(true)
     }
@@ -255,7 +264,14 @@ impl<P: Probe> Assembler<P> {
     pub fn end_pieces(&mut self) -> Result<bool, Halt> {
         if let Some(pieces) = &mut self.pieces {
             pieces.end()?;
-            self.pieces_ready = true;
+            let passed = pieces.passed;
+            self.pieces_ready = passed.is_none();
+            if passed.is_some() {
+                self.pieces = None;
+            }
+            if passed == Some(true) {
+                self.close_tables();
+            }
         }
         Ok(true)
     }

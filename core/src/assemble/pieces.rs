@@ -1,6 +1,7 @@
-//! A payload event that is inflated while it is still being read.
+//! An event that is taken while it is still being read: a payload is inflated, and a row event of a table that is not
+//! captured passes by, however large it is.
 //!
-//! Its checksum stands at its end, so nothing that ends a transaction may pass before it was checked:
+//! A payload's checksum stands at its end, so nothing that ends a transaction may pass before it was checked:
 //! the assembler holds the terminator back, and a bad sum aborts what was emitted.
 
 use alloc::{boxed::Box, vec::Vec};
@@ -9,13 +10,18 @@ use bytes::Bytes;
 
 use super::errors;
 use crate::{
-    binlog::{Checksum, EventHeader, Inflater, PayloadHeader},
+    binlog::{
+        Checksum, EventHeader, Inflater, PayloadHeader,
+        rows::{RowsKind, STMT_END},
+    },
     halt::{Code, Halt},
     wire::Reader,
 };
 
 /// More than any head of a payload takes: header, four fields of at most 18 bytes, some unknown ones.
 const HEAD_MAX: usize = 1024;
+/// Of a row event: header, table id and flags.
+const ROWS_HEAD: usize = EventHeader::LENGTH + 8;
 
 /// The payload event that is being read.
 pub(super) struct Pieces {
@@ -29,6 +35,8 @@ pub(super) struct Pieces {
     checksum: Checksum,
     sum: crc32fast::Hasher,
     pub(super) inflater: Option<Box<Inflater>>,
+    /// Of a row event that passes by: whether its statement ends with it.
+    pub(super) passed: Option<bool>,
 }
 
 impl Pieces {
@@ -41,6 +49,7 @@ impl Pieces {
             checksum,
             sum: crc32fast::Hasher::new(),
             inflater: None,
+            passed: None,
         }
     }
 
@@ -59,8 +68,18 @@ impl Pieces {
     }
 
     fn take(&mut self, ready: Vec<u8>) -> Result<(), Halt> {
+        if self.passed.is_some() {
+            return Ok(());
+        }
         let Some(head) = &mut self.head else { return self.payload(ready.into()) };
         head.extend_from_slice(&ready);
+        if is_rows(head) {
+            self.passed = rows_start(head).map(|(_, flags)| flags & STMT_END != 0);
+            if self.passed.is_some() {
+                self.head = None;
+            }
+            return Ok(());
+        }
         let Some((header, payload_at)) = read_head(head) else {
             return if head.len() > HEAD_MAX { Err(Halt::new(Code::PayloadMalformed)) } else { Ok(()) };
         };
@@ -109,4 +128,16 @@ fn read_head(head: &[u8]) -> Option<(PayloadHeader, usize)> {
     let mut reader = Reader::new(body);
     let header = PayloadHeader::read(&mut reader).ok()?;
     Some((header, head.len().saturating_sub(reader.len())))
+}
+
+/// Whether an event of which this much is there is a row event. Its type stands behind its four bytes of time.
+fn is_rows(event: &[u8]) -> bool {
+    event.get(4).is_some_and(|code| RowsKind::of(*code).is_some())
+}
+
+/// Table id and flags of a row event of which this much is there.
+pub(super) fn rows_start(event: &[u8]) -> Option<(u64, u16)> {
+    let start = event.get(..ROWS_HEAD).filter(|event| is_rows(event))?;
+    let mut reader = Reader::new(start.get(EventHeader::LENGTH..)?);
+    Some((reader.u48().ok()?, reader.u16().ok()?))
 }

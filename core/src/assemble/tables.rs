@@ -91,6 +91,11 @@ impl Tables {
         }
     }
 
+    /// Whether this number is that of a table that is not captured.
+    pub(super) fn is_filtered(&self, table_id: u64) -> bool {
+        self.filtered.contains(&table_id)
+    }
+
     /// Takes a row event: `None` if its table is not captured; else the rows, and the table version
     /// if it is another one than before.
     pub(super) fn rows<P: Probe>(&mut self, type_code: u8, body: Bytes, sliced: bool) -> Result<Taken, Halt> {
@@ -103,7 +108,7 @@ impl Tables {
     }
 
     fn take_rows<P: Probe>(&mut self, head: RowsHead, body: Bytes, sliced: bool) -> Result<Taken, Halt> {
-        if head.is_dummy() || self.filtered.contains(&head.table_id) {
+        if head.is_dummy() || self.is_filtered(head.table_id) {
             return Ok(None);
         }
         let Some(table) = self.maps.get(head.table_id) else { return Err(Halt::new(Code::TableMapMissing)) };

@@ -240,12 +240,6 @@ impl<P: Probe> Replica<P> {
 
     fn on_packet_error(&mut self, error: PacketError) -> bool {
         match error {
-            // Nothing larger than the limit is legal in the stream, whatever its kind.
-            PacketError::PayloadTooLarge { claimed, .. } if self.link_deadline.is_none() => {
-                self.halt_behind_units(
-                    Halt::new(Code::RowEventTooLarge).with(Detail::Number(claimed as u64)),
-                );
-            }
             PacketError::PayloadTooLarge { .. } | PacketError::OutOfOrder { .. } => self.nonsense(),
         }
         true
@@ -638,6 +632,10 @@ impl<P: Probe> Replica<P> {
                     }
                     _ => return self.park(Phase::Streaming(wire, assembler)),
                 },
+                // Nothing larger than the limit is legal in the stream, whatever its kind.
+                Err(PacketError::PayloadTooLarge { claimed, .. }) => {
+                    Err(Halt::new(Code::RowEventTooLarge).with(Detail::Bytes(claimed as u64)))
+                }
                 Err(error) => {
                     self.phase = Phase::Streaming(wire, assembler);
                     return self.on_packet_error(error);
@@ -648,7 +646,7 @@ impl<P: Probe> Replica<P> {
         true
     }
 
-    /// A large payload event is inflated while it is read; the packet's marker byte goes first.
+    /// A large event is taken while it is read; the packet's marker byte goes first.
     fn begin_pieces(&mut self, wire: &mut Wire, assembler: &mut Assembler<P>) -> Result<bool, Halt> {
         P::mark(Mark::InPieces);
         self.facts.events += 1;

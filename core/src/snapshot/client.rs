@@ -215,7 +215,7 @@ impl Client {
                 },
                 Ok(None) => self.park(State::Reading(framer, session, rows)),
                 Err(crate::link::PacketError::PayloadTooLarge { claimed, .. }) => {
-                    Said::Refused(Halt::new(Code::RowEventTooLarge).with(Detail::Number(claimed as u64)))
+                    Said::Refused(Halt::new(Code::RowEventTooLarge).with(Detail::Bytes(claimed as u64)))
                 }
                 Err(crate::link::PacketError::OutOfOrder { .. }) => lost(NOT_MYSQL),
             },

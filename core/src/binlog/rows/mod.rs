@@ -125,7 +125,7 @@ pub struct RowsHead {
 }
 
 /// `STMT_END_F`: the last row event of its statement.
-const STMT_END: u16 = 1;
+pub(crate) const STMT_END: u16 = 1;
 /// The table id of an event that holds no rows and only ends a statement (`Table_id`, `sql/table_id.h`).
 const DUMMY_TABLE_ID: u64 = 0x00ff_ffff;
 
