@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use capstan::Halt;
 use serde_json::json;
 
-use crate::args::Output;
+use crate::{args::Output, out::masked};
 
 /// Why a command ends without success.
 #[derive(Debug)]
@@ -24,7 +24,8 @@ pub enum Failure {
 impl Failure {
     /// A failure without a code.
     pub fn other(what: impl Into<String>, status: u8) -> Self {
-        Self::Other { what: what.into(), status }
+        // A URL in the place of a path is named as it was given, but for its secret.
+        Self::Other { what: masked(&what.into()), status }
     }
 
     /// The exit status it ends the command with.

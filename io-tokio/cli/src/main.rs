@@ -31,8 +31,13 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            // Help and version are no mistakes.
+            // Help and version are no mistakes. What is one may quote an argument that holds a password.
+            let text = error.to_string();
+            if error.use_stderr() && out::masked(&text) != text {
+                tell!("{}", out::masked(&text).trim_end());
+            } else {
+                let _ = error.print();
+            }
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };

@@ -35,3 +35,15 @@ macro_rules! say {
 macro_rules! tell {
     ($($text:tt)*) => { $crate::out::complaint(format_args!($($text)*)) };
 }
+
+/// A text in which what stands between the scheme of a URL and its last `@` is not to be read (Rule 1).
+pub fn masked(text: &str) -> String {
+    let line = |line: &str| match line.split_once("://") {
+        Some((scheme, rest)) => match rest.rsplit_once('@') {
+            Some((_, rest)) => format!("{scheme}://***@{rest}"),
+            None => line.to_owned(),
+        },
+        None => line.to_owned(),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}

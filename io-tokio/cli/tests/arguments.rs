@@ -24,6 +24,12 @@ fn each_kind_of_call_has_its_exit_status() {
         (&["tail", SOURCE, "--tabels", "a.b"], 2),
         (&["tail", SOURCE, "-o", "xml"], 2),
         (&["sync", SOURCE], 2),
+        // Where no URL belongs: it is quoted by what refuses it.
+        (&[SOURCE], 2),
+        (&["tail", SOURCE, SOURCE], 2),
+        (&["tail", SOURCE, "-o", SOURCE], 2),
+        (&["inspect", SOURCE], 3),
+        (&["position", "show", SOURCE], 3),
         (&["inspect"], 2),
         (&["position", "skip", ledger], 2),
         (&["tail", SOURCE, "--server-id", "0"], 3),

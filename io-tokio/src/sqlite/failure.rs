@@ -34,6 +34,10 @@ impl Step {
 #[allow(clippy::wildcard_enum_match_arm, reason = "what is not known is not tried again")]
 pub(super) fn failed(step: Step, error: Error) -> SinkError {
     let class = |class| SinkError::new(class, step.name(), None);
+    if let Some(code) = error.sqlite_error() {
+        // Its number and SQLite's fixed words for it; the message beside it quotes values (Rule 1).
+        tracing::warn!(step = step.name(), sqlite = %code, "SQLite refused");
+    }
     match error.sqlite_error_code() {
         // Another program is reading or writing; COMMIT leaves the transaction open then.
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => class(FailureClass::Transient),
