@@ -164,7 +164,10 @@ fn a_lost_view_begins_its_table_anew() {
     fill(&server);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.db");
-    let builder = copying(&server, 5).tables(["snap.none"]).copy_rate(2_000);
+    server
+        .sql("INSERT INTO snap.none SELECT a.a, REPEAT('y', 20) FROM snap.none a, snap.none b LIMIT 3000")
+        .unwrap();
+    let builder = copying(&server, 5).tables(["snap.none"]).copy_rate(10_000);
     let follower = Follower::blocking(builder, mirror(&path));
     follower.wait_until("some of it is there", |status| status.copies.iter().any(|copy| copy.chunks > 2));
     let mut session = server.connect().unwrap();

@@ -21,6 +21,8 @@ use crate::{
 /// Most neighbours that the canary looks at.
 const CANARIES: u64 = 256;
 
+const ER_INVALID_CHARACTER_STRING: u16 = 1300;
+
 /// What the server compares now.
 pub(super) enum Asked {
     /// Keys of the stream, for the gate.
@@ -157,6 +159,12 @@ impl Copier {
     pub(super) fn compared<P: Probe>(&mut self, result: QueryResult, around: &mut Around<'_, P>) -> Did {
         let rows: ResultSet = match result {
             QueryResult::Rows(rows) => rows,
+            QueryResult::Failed(error) if error.number() == ER_INVALID_CHARACTER_STRING => {
+                // A key that is no text in its own character set.
+                let halt = Halt::new(Code::SnapshotCollationDisagrees).with_server_error(error.number());
+                let name = self.table.as_ref().map(|table| table.name.clone()).unwrap_or_default();
+                return Did::Halt(halt.of_table(&name.0, &name.1));
+            }
             QueryResult::Failed(error) => return self.of_failure(&error, around),
             QueryResult::Ok(_) => return self.out_of_step(around),
         };

@@ -17,6 +17,9 @@ use crate::{
 const PAIRS_MAX: usize = 500;
 const BYTES_MAX: usize = 128 << 10;
 
+/// Most bytes of pairs that are remembered from one event to the next: what is changed once is often changed again.
+const SAID_MAX: usize = 1 << 20;
+
 /// Pairs to ask for.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
@@ -67,7 +70,9 @@ impl Asking {
     /// The event was judged.
     pub(super) fn settle(&mut self) {
         self.wanted = Vec::new();
-        self.said.clear();
+        if self.said.bytes() > SAID_MAX {
+            self.said = Comparisons::default();
+        }
     }
 }
 

@@ -287,7 +287,7 @@ impl CopyKey {
             }
             let order = if let KeyOrder::Server { .. } = part.order {
                 let pair = TextPair { part: at, one: one.clone(), other: other.clone() };
-                let Some(order) = said.0.get(&pair) else {
+                let Some(order) = said.said.get(&pair) else {
                     wanted(pair);
                     unknown = true;
                     continue;
@@ -344,7 +344,10 @@ impl fmt::Debug for TextPair {
 
 /// What the server has said of pairs.
 #[derive(Default)]
-pub struct Comparisons(BTreeMap<TextPair, Ordering>);
+pub struct Comparisons {
+    said: BTreeMap<TextPair, Ordering>,
+    bytes: usize,
+}
 
 impl Comparisons {
     /// Takes the answer to [`CopyKey::question`]. `false`: it is none, or a pair cannot be compared.
@@ -357,20 +360,22 @@ impl Comparisons {
                 Some(b"1") => Ordering::Greater,
                 Some(_) | None => return false,
             };
-            self.0.insert(pair, order);
+            self.bytes = self.bytes.saturating_add(pair.bytes());
+            self.said.insert(pair, order);
         }
         true
     }
 
-    /// Nothing was said.
-    pub fn clear(&mut self) {
-        self.0.clear();
+    /// About how many bytes of values are kept.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
 impl fmt::Debug for Comparisons {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Comparisons({})", self.0.len())
+        write!(f, "Comparisons({})", self.said.len())
     }
 }
 
