@@ -7,7 +7,7 @@ use capstan_core::{
         rows::{Row, RowScratch, RowsEvent, RowsHead, RowsKind},
         table_map::TableMaps,
     },
-    text::{TextOptions, write_change},
+    text::{TextOptions, TransactionLine, write_change},
     value::{
         Column, ColumnType, Date, DateTime, Decimal, TableVersion, Text, Timestamp, Value, ValueFault, Visit,
     },
@@ -33,6 +33,7 @@ pub fn check(data: &[u8]) {
     let plain =
         (RowsKind::of(code) != Some((RowsKind::PartialUpdate, 2))).then(|| images(code, &bytes, &table));
     let (mut scratch, mut text, mut walked) = (RowScratch::new(), String::new(), 0);
+    let mut changes = Some(String::new());
     let mut rows = event.cursor(&mut scratch);
     let whole = loop {
         match rows.next() {
@@ -44,8 +45,13 @@ pub fn check(data: &[u8]) {
                 text.clear();
                 if write_change(&mut text, change.before(), change.after(), TextOptions::default()).is_ok() {
                     assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "the text is JSON");
+                    if let Some(changes) = &mut changes {
+                        changes.push_str(if walked == 0 { "" } else { "," });
+                        changes.push_str(&text);
+                    }
                 } else {
                     assert!(text.is_empty(), "half a change");
+                    changes = None;
                 }
                 walked += 1;
             }
@@ -53,10 +59,21 @@ pub fn check(data: &[u8]) {
             Err(_) => break false,
         }
     };
+    at_once(&event, changes.filter(|_| whole));
     assert_eq!(event.validate().ok(), whole.then_some(walked as u64), "the walk and the count of the rows");
     if let Some((rows, ends_well)) = plain {
         assert_eq!((rows.len(), ends_well), (walked, whole), "the plain walk");
     }
+}
+
+/// The event as a whole says what its rows say, or nothing where one of them is malformed.
+fn at_once(event: &RowsEvent, changes: Option<String>) {
+    let mut text = String::new();
+    let mut line = TransactionLine::begin(&mut text, None, None);
+    let start = text.len();
+    let written = line.rows(&mut text, event, TextOptions::default());
+    assert_eq!(written.is_ok(), changes.is_some(), "rows one by one and at once");
+    assert!(text[start..] == changes.unwrap_or_default(), "the same text");
 }
 
 /// Table map, type code and body of a row event.

@@ -4,9 +4,9 @@ use alloc::string::String;
 use core::fmt::{Display, Write as _};
 
 use super::schema_change::SchemaChangeText;
-use super::value::{DELETE, EventText, INSERT, RowText, UPDATE, key_of};
+use super::value::{AFTER, EventText, RowText};
 use super::{TextOptions, write_image};
-use crate::binlog::rows::{Row, RowImage, RowsEvent, VisitError};
+use crate::binlog::rows::{Row, RowsEvent, RowsKind, VisitError};
 use crate::deliver::XaState;
 use crate::gtid::{Gtid, GtidSet};
 use crate::sql::DdlKind;
@@ -196,15 +196,14 @@ fn change(
     options: TextOptions,
 ) -> Result<(), ValueError> {
     let mut text = RowText::new(out, table, options);
-    text.draft.push_str(match (before, after) {
-        (None, _) => INSERT,
-        (Some(_), Some(_)) => UPDATE,
-        (Some(_), None) => DELETE,
-    });
-    text.draft.push_str(table.json_names());
-    for (image, row) in [(RowImage::Before, before), (RowImage::After, after)] {
-        let Some(row) = row else { continue };
-        text.draft.push_str(key_of(image));
+    let kind = match (before, after) {
+        (None, _) => RowsKind::Insert,
+        (Some(_), Some(_)) => RowsKind::Update,
+        (Some(_), None) => RowsKind::Delete,
+    };
+    text.draft.push_str(table.json_head(kind));
+    for (at, row) in [before, after].into_iter().flatten().enumerate() {
+        text.draft.push_str(if at == 0 { "" } else { AFTER });
         row.visit(&mut text)?;
         text.end_object();
     }

@@ -137,18 +137,12 @@ impl VisitRows<'_> for EventText<'_, '_> {
     fn begin(&mut self, image: RowImage) {
         let draft = &mut self.row.draft;
         if self.kind != RowsKind::Insert && image == RowImage::After {
-            return draft.push_str(key_of(image));
+            return draft.push_str(AFTER);
         }
         if !core::mem::take(&mut self.first) {
             draft.push(b',');
         }
-        draft.push_str(match self.kind {
-            RowsKind::Insert => INSERT,
-            RowsKind::Update | RowsKind::PartialUpdate => UPDATE,
-            RowsKind::Delete => DELETE,
-        });
-        draft.push_str(self.row.table.json_names());
-        draft.push_str(key_of(image));
+        draft.push_str(self.row.table.json_head(self.kind));
     }
 
     #[inline]
@@ -160,16 +154,8 @@ impl VisitRows<'_> for EventText<'_, '_> {
     }
 }
 
-pub(super) const INSERT: &str = "{\"op\":\"insert\"";
-pub(super) const UPDATE: &str = "{\"op\":\"update\"";
-pub(super) const DELETE: &str = "{\"op\":\"delete\"";
-
-pub(super) const fn key_of(image: RowImage) -> &'static str {
-    match image {
-        RowImage::Before => ",\"before\":",
-        RowImage::After => ",\"after\":",
-    }
-}
+/// What stands between the images of an update.
+pub(super) const AFTER: &str = ",\"after\":";
 
 impl<'a> Visit<'a> for EventText<'_, '_> {
     #[inline]

@@ -39,7 +39,7 @@ pub(crate) const fn is_valid_type(precision: u8, scale: u8) -> bool {
 pub(crate) const fn packed_len(precision: u8, scale: u8) -> u8 {
     let shape = Shape::of(precision, scale);
     let full = shape.whole.saturating_add(shape.fraction).saturating_mul(4);
-    group_bytes(shape.lead).saturating_add(full).saturating_add(group_bytes(shape.tail))
+    shape.lead_bytes.saturating_add(full).saturating_add(shape.tail_bytes)
 }
 
 /// Appends the packed bytes of a decimal from its text, as a column or a JSON document of that type holds it;
@@ -256,6 +256,8 @@ pub(crate) struct Shape {
     whole: u8,
     fraction: u8,
     tail: u8,
+    lead_bytes: u8,
+    tail_bytes: u8,
 }
 
 impl Shape {
@@ -279,7 +281,7 @@ impl Shape {
         let (head, last) = (u32::from_be_bytes(*head), u32::from_be_bytes(*last));
         // All ones if it is below zero: then all bits are inverted, and the first one of all always.
         let sign = (head >> 31).wrapping_sub(1);
-        let lead = u32::from(group_bytes(self.lead));
+        let lead = u32::from(self.lead_bytes);
         // The first four bytes are those in front of the groups and the beginning of one, or a group.
         let first = (u64::from(head ^ sign ^ 0x8000_0000) >> (32 - lead * 8)) as u32;
         let flip = if lead == 0 { 0x8000_0000 } else { 0 };
@@ -308,7 +310,7 @@ impl Shape {
     /// The digits before the last ones, and these, which are the end of `last`.
     #[inline]
     fn with_tail(self, before: u128, last: u32, valid: bool) -> Option<u128> {
-        let unused = 32 - u32::from(group_bytes(self.tail)) * 8;
+        let unused = 32 - u32::from(self.tail_bytes) * 8;
         let tail = u64::from(last) & (u64::from(u32::MAX) >> unused);
         let power = u64::from(power(self.tail));
         (valid && tail < power).then_some(before * u128::from(power) + u128::from(tail))
@@ -317,11 +319,14 @@ impl Shape {
     #[inline]
     pub(crate) const fn of(precision: u8, scale: u8) -> Self {
         let whole = precision.saturating_sub(scale);
+        let (lead, tail) = (whole % DIGITS_PER_GROUP, scale % DIGITS_PER_GROUP);
         Self {
-            lead: whole % DIGITS_PER_GROUP,
+            lead,
             whole: whole / DIGITS_PER_GROUP,
             fraction: scale / DIGITS_PER_GROUP,
-            tail: scale % DIGITS_PER_GROUP,
+            tail,
+            lead_bytes: group_bytes(lead),
+            tail_bytes: group_bytes(tail),
         }
     }
 }

@@ -7,6 +7,7 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::fmt;
 
 use super::plan::Plan;
+use crate::binlog::rows::RowsKind;
 
 /// The collation id of binary strings (`binary`), by which BINARY, VARBINARY and BLOB are told
 /// from CHAR, VARCHAR and TEXT: on the wire they share one type code.
@@ -36,6 +37,10 @@ pub struct TableVersion {
 struct Keys {
     /// `,"schema":"…","table":"…"`.
     names: String,
+    /// What stands before the first image of a change: `{"op":"…"`, the names, and `,"before":` or `,"after":`.
+    inserted: String,
+    updated: String,
+    deleted: String,
     text: String,
     ends: Box<[usize]>,
     /// Those that are short, once more: in the first bytes of an array, and how many they are; else 0.
@@ -62,7 +67,16 @@ impl Keys {
             ends.push(text.len());
             short.push(short_key(text.get(start..).unwrap_or_default().as_bytes()));
         }
-        Self { names, text, ends: ends.into_boxed_slice(), short: short.into_boxed_slice() }
+        let head = |op: &str, image: &str| alloc::format!("{{\"op\":\"{op}\"{names},\"{image}\":");
+        Self {
+            inserted: head("insert", "after"),
+            updated: head("update", "before"),
+            deleted: head("delete", "before"),
+            names,
+            text,
+            ends: ends.into_boxed_slice(),
+            short: short.into_boxed_slice(),
+        }
     }
 }
 
@@ -471,6 +485,17 @@ impl TableVersion {
     #[inline]
     pub(crate) fn json_names(&self) -> &str {
         &self.keys.names
+    }
+
+    /// What stands in JSON before the first image of a change: `{"op":"insert","schema":"…","table":"…","after":`, and
+    /// `"before"` of others.
+    #[inline]
+    pub(crate) fn json_head(&self, kind: RowsKind) -> &str {
+        match kind {
+            RowsKind::Insert => &self.keys.inserted,
+            RowsKind::Update | RowsKind::PartialUpdate => &self.keys.updated,
+            RowsKind::Delete => &self.keys.deleted,
+        }
     }
 
     /// The column's name as the key of a JSON object, behind another: `,"name":`.

@@ -2,7 +2,7 @@
 
 use super::walk::{WORD, bit, word};
 use super::{Image, RowsError, RowsEvent, RowsKind};
-use crate::value::{Kind, TableVersion, Value, ValueError, ValueFault, Visit, visit_next};
+use crate::value::{Column, Kind, Step, Value, ValueError, ValueFault, Visit, visit_next};
 
 /// Which of the images of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +48,15 @@ impl RowsEvent {
         if !self.is_full() {
             return self.visit_partial(to);
         }
-        let (table, mut rest) = (&*self.table, self.images());
+        let mut rest = self.images();
+        let (plan, columns) = (self.table.plan(), self.table.columns());
+        let (steps, nulls_len) = (&*plan.steps, plan.nulls_len);
         let (first, last) = self.order();
         let (mut image, mut row) = (first, 0);
         loop {
             to.begin(image);
             let from = rest.len();
-            if let Err((column, reason)) = values(table, &mut rest, to) {
+            if let Err((column, reason)) = values(steps, nulls_len, columns, &mut rest, to) {
                 return Err(self.fault(image, from, row, ValueError { column, reason }));
             }
             to.end(image);
@@ -156,15 +158,16 @@ impl RowsEvent {
 /// Hands over the values of an image that has every column, and steps over it.
 #[inline(always)]
 fn values<'a>(
-    table: &'a TableVersion,
+    steps: &[Step],
+    nulls_len: usize,
+    columns: &'a [Column],
     rest: &mut &'a [u8],
     to: &mut impl Visit<'a>,
 ) -> Result<(), (usize, ValueFault)> {
-    let (plan, columns) = (table.plan(), table.columns());
     let mut nulls = *rest;
-    take(rest, plan.nulls_len)?;
+    take(rest, nulls_len)?;
     let mut index = 0;
-    for steps in plan.steps.chunks(WORD) {
+    for steps in steps.chunks(WORD) {
         let mut bits = word(nulls);
         nulls = nulls.get(WORD / 8..).unwrap_or_default();
         for step in steps {
