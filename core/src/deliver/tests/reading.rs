@@ -1,7 +1,8 @@
 //! What a sink can ask of what it reads, and where batches end.
 
 use super::*;
-use crate::value::{ValueError, ValueFault};
+use crate::binlog::rows::{RowImage, VisitRows};
+use crate::value::{Value, ValueError, ValueFault, Visit};
 
 /// The transactions of the file as the core begins them.
 fn begins(streamed: bool) -> Vec<TxBegin> {
@@ -292,4 +293,59 @@ fn a_schema_change_inside_a_group_is_one_of_its_items() {
 fn states_of_xa_transactions_have_the_names_that_are_documented() {
     let states = [XaState::Prepared, XaState::Committed, XaState::RolledBack];
     assert_eq!(states.map(XaState::as_str), ["prepared", "committed", "rolled_back"]);
+}
+
+/// Images and values of rows; one that fails takes no value.
+#[derive(Default)]
+struct Count {
+    images: usize,
+    values: usize,
+    fails: bool,
+}
+
+impl VisitRows<'_> for Count {
+    fn end(&mut self, _: RowImage) {
+        self.images += 1;
+    }
+}
+
+impl<'a> Visit<'a> for Count {
+    fn value(&mut self, _: usize, _: Value<'a>) -> Result<(), ValueFault> {
+        self.values += 1;
+        if self.fails { Err(ValueFault::Length) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn rows_visited_at_once_are_read_and_are_those_one_by_one() {
+    let mut state = streamed();
+    let mut batch = state.batch();
+    let Some(Unit::Transaction(mut read)) = now(batch.next()).unwrap() else { panic!("a transaction") };
+    let mut one_by_one = Count::default();
+    while let Some(mut rows) = now(read.rows()).unwrap() {
+        while let Some(change) = rows.next().unwrap() {
+            for row in change.before.into_iter().chain(change.after) {
+                row.visit(&mut one_by_one).unwrap();
+                one_by_one.images += 1;
+            }
+        }
+    }
+    assert!(one_by_one.images > 0 && batch.finish().is_ok());
+
+    let mut state = streamed();
+    let mut batch = state.batch();
+    let Some(Unit::Transaction(mut read)) = now(batch.next()).unwrap() else { panic!("a transaction") };
+    let mut at_once = Count::default();
+    while let Some(rows) = now(read.rows()).unwrap() {
+        rows.visit(&mut at_once).unwrap();
+    }
+    assert_eq!((at_once.images, at_once.values), (one_by_one.images, one_by_one.values));
+    assert!(batch.finish().is_ok());
+
+    let mut state = streamed();
+    let mut batch = state.batch();
+    let Some(Unit::Transaction(mut read)) = now(batch.next()).unwrap() else { panic!("a transaction") };
+    let rows = now(read.rows()).unwrap().unwrap();
+    assert!(rows.visit(&mut Count { fails: true, ..Count::default() }).is_err());
+    assert_eq!(batch.finish().unwrap_err(), Incomplete::Unread, "what was refused was not read");
 }
