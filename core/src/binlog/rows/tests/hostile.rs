@@ -280,9 +280,9 @@ proptest::proptest! {
     /// Any table, any bytes for rows: an error or values, and `validate` says the same as the walk.
     #[test]
     fn any_bytes_under_any_table(
-        picks in proptest::collection::vec(0usize..30, 1..40),
+        picks in proptest::collection::vec(0usize..30, 1..72),
         // Small bytes are short lengths, so that more than the first column is reached.
-        present in proptest::collection::vec(proptest::prelude::any::<u8>(), 10),
+        present in proptest::collection::vec(proptest::prelude::any::<u8>(), 18),
         full: bool,
         rows in proptest::collection::vec(proptest::prop_oneof![0u8..4, proptest::prelude::any::<u8>()], 0..600),
         type_code in proptest::sample::select(std::vec![23u8, 24, 25, 30, 31, 32]),
