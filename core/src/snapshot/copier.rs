@@ -431,6 +431,7 @@ impl Copier {
     /// Between two things: the next chunk of the cut, or the next cut.
     fn next<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
         if self.watching || !around.room || !self.view.is_idle() || !self.lock.is_idle() {
+            self.load.put_off(around.now);
             return Did::Nothing;
         }
         let Some(name) = around.assembler.gate().next_table().cloned() else { return Did::Nothing };

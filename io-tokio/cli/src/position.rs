@@ -142,6 +142,9 @@ fn show(position: &capstan::Position, output: Output) {
     for last in position.last().values() {
         say!("last of source {}", last.gtid);
     }
+    for ((schema, table), copy) in position.copies() {
+        say!("copy           {schema}.{table}: {}, {} rows", copy.state.as_str(), copy.rows);
+    }
     if !position.prepared().is_empty() {
         say!("prepared XA    {}", json!(position.prepared().len()));
     }

@@ -50,6 +50,13 @@ impl Load {
     pub(super) fn wake(&self) -> Option<Now> {
         self.over.and(self.look_at)
     }
+
+    /// Nothing could be begun now, whatever is seen.
+    pub(super) fn put_off(&mut self, now: Now) {
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.look_at = Some(now.after(LOOK_EVERY));
+        }
+    }
 }
 
 impl Copier {
@@ -57,6 +64,7 @@ impl Copier {
     pub(super) fn may_begin<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Result<bool, Did> {
         if around.paused {
             *around.waits = Some(CopyWait::Paused);
+            self.load.over = None;
             return Ok(false);
         }
         let until = around.now.after(self.terms.step);

@@ -93,7 +93,8 @@ pub(super) fn captured(position: &Position, given: &CapturedSet, lower_case_tabl
     match stored {
         Ok(stored) if stored == *given => Finding::ok("captured set", "is the stored one"),
         Ok(stored) => {
-            let found = format!("the stored one is another: {}", stored.canonical());
+            let grown = if given.holds(&stored) { "; with --snapshot what is new is copied" } else { "" };
+            let found = format!("the stored one is another: {}{grown}", stored.canonical());
             Finding::refuse("captured set", Code::CaptureSetChanged, found)
         }
         Err(_) => Finding::refuse("captured set", Code::PositionReadFailed, "the stored one cannot be read"),
