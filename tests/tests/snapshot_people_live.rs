@@ -292,6 +292,7 @@ fn a_cut_that_is_lost_before_its_first_chunk_is_delivered() {
     server.sql(&format!("INSERT INTO d.t VALUES ({}, 1, 'behind the end')", ROWS + 7)).unwrap();
     lock.lines().for_each(|id| server.sql(&format!("KILL {id}")).map(|_| ()).unwrap());
     until("it is read once more", || said(&server, "SELECT%`d`.`t`%LIMIT 600") > 1);
+    follower.wait_until("it is delivered", |status| status.copies.is_empty() || rows(status) >= ROWS);
     finish(follower, &server, &target);
 }
 
