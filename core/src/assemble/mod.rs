@@ -349,7 +349,8 @@ impl<P: Probe> Assembler<P> {
     /// Whether the goal of `until` is reached.
     #[must_use]
     pub fn is_reached(&self) -> bool {
-        self.until.as_ref().is_some_and(|(_, left)| *left == 0)
+        // A history that was reset and has grown to the same numbers is no goal.
+        self.until.as_ref().is_some_and(|(_, left)| *left == 0) && self.is_verified()
     }
 
     /// Whether every transaction that was to come once more has come.

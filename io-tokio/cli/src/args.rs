@@ -441,6 +441,10 @@ pub fn until(text: &str) -> Result<Until, Halt> {
 
 /// A GTID set given to `setting`.
 pub fn gtid_set(setting: &str, text: &str) -> Result<GtidSet, Halt> {
+    // More often a variable of a shell that is not set than a wish.
+    if text.trim().is_empty() {
+        return Err(invalid(setting, "is empty; the beginning of the log is `--start earliest`"));
+    }
     text.parse().map_err(|_| invalid(setting, "is neither a known word nor a GTID set"))
 }
 

@@ -10,6 +10,9 @@ pub fn line(text: Arguments<'_>) {
     let mut out = io::stdout().lock();
     if let Err(error) = writeln!(out, "{text}") {
         end_if_closed(&error);
+        // What was asked for cannot be told, so this was no success.
+        complaint(format_args!("capstan: standard output: {error}"));
+        std::process::exit(3);
     }
 }
 

@@ -38,6 +38,8 @@ fn each_kind_of_call_has_its_exit_status() {
         (&["tail", "mysql://u@h/?ssl-mod=disabled"], 3),
         (&["tail", SOURCE, "--start", "yesterday"], 3),
         (&["tail", SOURCE, "--until", "3e11fa47:1"], 3),
+        (&["tail", SOURCE, "--start", ""], 3),
+        (&["tail", SOURCE, "--start", "current", "--until", " "], 3),
         (&["tail", SOURCE, "--start", "current", "--seeded-at", ""], 3),
         (&["tail", SOURCE, "--tables", "a.b.c.d"], 3),
         (&["tail", SOURCE, "--password-file", "/nonexistent/pw"], 3),

@@ -1,8 +1,8 @@
 //! JSON lines in a file that holds every transaction once.
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{Seek as _, SeekFrom},
+    fs::{File, Metadata, OpenOptions},
+    io::{self, Seek as _, SeekFrom},
     path::{Path, PathBuf},
 };
 
@@ -143,7 +143,22 @@ impl JsonFile {
         Ok(())
     }
 
+    /// Whether `path` still is the file that is written to, as long as what was acknowledged: a file that was moved,
+    /// removed or emptied by somebody else must not be written to as if nothing had happened.
+    fn is_there(&self) -> io::Result<bool> {
+        let ours = self.file.metadata()?;
+        let found = match self.path.metadata() {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        Ok(same_file(&ours, &found) && ours.len() >= self.length)
+    }
+
     fn reread(&mut self) -> Result<(), SinkError> {
+        if !self.is_there().map_err(|error| reading("file", error))? {
+            return Err(SinkError::halt(Code::PositionReadFailed, "file"));
+        }
         let record = read(&self.path)?;
         let Some(Record { length, position }) = record else {
             return Err(SinkError::halt(Code::PositionReadFailed, "record"));
@@ -171,6 +186,17 @@ impl JsonFile {
         self.dirty = false;
         Ok(())
     }
+}
+
+#[cfg(unix)]
+fn same_file(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(not(unix))]
+fn same_file(one: &Metadata, other: &Metadata) -> bool {
+    one.len() == other.len()
 }
 
 impl BlockingSink for JsonFile {
@@ -216,8 +242,9 @@ impl Drop for JsonFile {
     fn drop(&mut self) {
         self.gather.clear();
         let Some(position) = self.position.clone() else { return };
-        // Another owner's file is left as it is.
+        // Another owner's file is left as it is, and one that is no longer there.
         let ours = self.worked
+            && self.is_there().unwrap_or(false)
             && matches!(
                 read(&self.path),
                 Ok(Some(record)) if record.length == self.length && record.position.as_ref() == Some(&position)

@@ -1,6 +1,7 @@
 //! Lines of captured files, and files that were left in every state a crash can leave.
 
 use std::{
+    fs,
     io::{self, Write},
     path::Path,
     sync::{Arc, Mutex},
@@ -64,6 +65,32 @@ fn a_chunk_of_a_copy_is_a_line() {
     let mut sink = JsonLines::new(out.clone(), options());
     kit().snapshot().run_blocking(&mut sink).unwrap();
     assert_eq!(words(&out.text()).replace(" ..246", ""), "progress ddl 0x2 u iu du 1x1! u");
+}
+
+/// Red without the look at the path before each batch: the lines go where nobody reads them, or behind a hole.
+#[test]
+fn a_file_that_was_moved_removed_or_emptied_is_not_written_to() {
+    let empty = |path: &Path| fs::OpenOptions::new().write(true).open(path)?.set_len(0);
+    let moved = |path: &Path| fs::rename(path, path.with_extension("1"));
+    let removed = |path: &Path| fs::remove_file(path);
+    let spoils: [&dyn Fn(&Path) -> io::Result<()>; 3] = [&empty, &moved, &removed];
+    for (n, spoil) in spoils.into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl");
+        let mut sink = JsonFile::open(&path, options()).unwrap();
+        let mut kit = kit();
+        kit.start(None).unwrap();
+        for _ in 0..3 {
+            let mut state = kit.next_batch().unwrap();
+            let ack = sink.apply(state.blocking()).unwrap();
+            kit.accept(state, ack).unwrap();
+        }
+        spoil(&path).unwrap();
+        let mut state = kit.next_batch().unwrap();
+        assert_eq!(sink.apply(state.blocking()).unwrap_err().code(), Code::PositionReadFailed, "{n}");
+        drop(sink);
+        assert_eq!(JsonFile::open(&path, options()).unwrap_err().code, Code::PositionReadFailed, "{n}");
+    }
 }
 
 #[derive(Clone, Default)]

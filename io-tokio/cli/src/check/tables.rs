@@ -193,7 +193,7 @@ impl Tables {
         });
         (!missing.is_empty()).then(|| {
             Finding::warn("primary keys", format!("missing: {}", some(&names)))
-                .remedy("A ledger needs none; a mirror finds such rows by their whole content, and copies of them cannot be made by key.")
+                .remedy("A ledger needs none; a mirror finds such rows by their whole content, and copies them as a whole. A mirror that has the table already stops before this statement (schema_change_needs_copy) and copies it again with --copy-again: better run it before the mirror is made.")
                 .run_all(statements)
         })
     }
@@ -270,16 +270,17 @@ impl Tables {
     fn size(&self, facts: &Facts) -> Option<Finding> {
         let packet = facts.variables.get("max_allowed_packet")?.parse::<usize>().ok()?;
         let limit = Limits::default().row_event_max;
-        (packet > limit && !self.large.is_empty()).then(|| {
+        // An update holds the row twice.
+        (packet.saturating_mul(2) > limit && !self.large.is_empty()).then(|| {
             let found = format!(
-                "values of up to {} MiB (max_allowed_packet) where a row event has {} MiB at most: {}",
+                "values of up to {} MiB (max_allowed_packet), twice in an update, where a row event has {} MiB at most: {}",
                 packet >> 20,
                 limit >> 20,
                 some(&self.large)
             );
             Finding::warn("row size", found)
                 .remedy("Raise row-event-max-bytes in the settings file where there are such values (row_event_too_large), or run this.")
-                .run(format!("SET PERSIST max_allowed_packet = {limit}"))
+                .run(format!("SET PERSIST max_allowed_packet = {}", limit / 2 - (1 << 20)))
         })
     }
 }
