@@ -41,7 +41,7 @@ impl Target for LedgerTarget {
         let mut applied = Vec::new();
         let mut rows = connection.prepare(
             "SELECT op, \"schema\" || '.' || \"table\", coalesce(after, before) FROM capstan_ledger
-             WHERE op <> 'schema_change' ORDER BY seq",
+             WHERE op NOT IN ('schema_change', 'snapshot_begins') ORDER BY seq",
         )?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {

@@ -15,7 +15,8 @@ pub struct CopyLimits {
     pub lock_read: Duration,
     /// How long a WRITE lock is waited for; writers behind it wait as long.
     pub lock_write: Duration,
-    /// How long others are left alone after a lock that was not granted.
+    /// How long others are left alone after a lock that was not granted; half as long as the lock has been wanted (up to
+    /// 15 s), where that is longer.
     pub lock_pause: Duration,
     /// How long the lock is tried for before it is `snapshot_lock_unavailable`.
     pub lock_max: Duration,
@@ -35,6 +36,8 @@ pub struct CopyLimits {
 pub enum CopyWait {
     /// Somebody asked for it.
     Paused,
+    /// Somebody else holds the table that is to be locked: a transaction that is open, or prepared.
+    Lock,
     /// [`CopyLimits::running_max`].
     ThreadsRunning,
     /// [`CopyLimits::lag_max`].
@@ -47,6 +50,7 @@ impl CopyWait {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Paused => "paused",
+            Self::Lock => "lock",
             Self::ThreadsRunning => "threads_running",
             Self::ReplicationLag => "replication_lag",
         }

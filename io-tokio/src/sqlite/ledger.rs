@@ -58,7 +58,8 @@ pub struct LedgerOptions {
 /// | `capstan_meta` | the kind of this target |
 ///
 /// `op` is `insert`, `update`, `delete`, `schema_change`, or `snapshot` for a row of the initial copy, with the
-/// GTID set that its chunk is exact for in the place of a GTID; images are JSON text as in JSON lines. For a
+/// GTID set that its chunk is exact for in the place of a GTID. Before the first row of a copy stands a
+/// `snapshot_begins`: what the ledger has of that table above it is void, for a copy may begin anew. Images are JSON text as in JSON lines. For a
 /// schema change `schema` and `table` name the first table it touches, if it names any, and `after` holds
 /// what the line of a `schema_change` holds.
 ///
@@ -194,6 +195,13 @@ impl Writer<'_, '_> {
     fn snapshot_rows(&mut self, mut rows: SnapshotRows<'_>) -> Result<(), SinkError> {
         self.line.gtid = rows.chunk().map(|chunk| chunk.gtid_set.to_string());
         self.line.committed_at = None;
+        if let Some(chunk) = rows.chunk().filter(|chunk| chunk.number == 0) {
+            let names = (chunk.table.schema(), chunk.table.table());
+            let (gtid, nothing) = (&self.line.gtid, None::<&str>);
+            self.insert
+                .execute((gtid, nothing, "snapshot_begins", names.0, names.1, nothing, nothing))
+                .map_err(|error| failed(Step::Write, error))?;
+        }
         while let Some(change) = rows.next()? {
             let table = change.table;
             let after = image(&mut self.line.after, change.after, self.text)?;

@@ -193,6 +193,7 @@ impl Copier {
         self.trouble_since = None;
         self.failures = 0;
         self.lock_wanted_since = None;
+        *around.waits = None;
         self.xa.clear();
         let chunk = SnapshotChunk {
             seq: Seq(0),

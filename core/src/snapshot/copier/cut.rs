@@ -10,6 +10,7 @@ use crate::{
     halt::{Code, Detail, Halt},
     link::{QueryResult, ResultSet, ServerError},
     probe::Probe,
+    snapshot::limits::CopyWait,
     snapshot::rows::{Describe, DescribeStep, quoted_table, text},
     time::Now,
 };
@@ -32,6 +33,8 @@ pub(super) fn waiting_for((schema, table): &CopiedTable) -> String {
 
 /// How often is looked for statements that wait for our view.
 pub(super) const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// The longest pause between two tries to lock a table.
+const LOCK_PAUSE_MAX: Duration = Duration::from_secs(15);
 /// A commit that the stream has shown may not be counted yet.
 pub(super) const RECUT_PAUSE: Duration = Duration::from_millis(20);
 
@@ -120,7 +123,11 @@ impl Copier {
             (false, true) if !self.xa.is_empty() => Code::SnapshotBlockedByXa,
             (false, true) => Code::SnapshotLockUnavailable,
             (false, false) => {
-                self.step = Step::Pausing(around.now.after(self.terms.limits.lock_pause));
+                // Each try shuts the table to others for as long as it waits, so who holds it long is asked ever less.
+                let wanted = around.now.since(self.lock_wanted_since.unwrap_or(around.now));
+                let pause = (wanted / 2).min(LOCK_PAUSE_MAX).max(self.terms.limits.lock_pause);
+                self.step = Step::Pausing(around.now.after(pause));
+                *around.waits = Some(CopyWait::Lock);
                 return Did::Moved;
             }
         };
