@@ -138,6 +138,8 @@ told! {
         SourceBehind,
         /// The server lacks transactions for good, or has purged some we need.
         HistoryHalt,
+        /// The server lacks what it has itself sent a moment ago.
+        NotCountedYet,
         /// The link goes on from a position that was claimed before.
         Resumed,
         /// The claim became durable after its link was lost.
@@ -230,6 +232,30 @@ told! {
         Fenced,
         /// Events that waited were forgotten before a dial.
         QueueForgotten,
+        /// A change of a table that is being copied was judged by its key.
+        CopyJudged,
+        /// One waits for the chunk that is on its way.
+        CopyWaits,
+        /// A chunk was given up: its cut is of no use any more.
+        CutGivenUp,
+        /// A cut lacked what the stream had shown already.
+        CutTooOld,
+        /// A cut had been read from for long enough.
+        CutAged,
+        /// The lock of a cut was asked for to write.
+        LockToWrite,
+        /// It was not granted either, and others are left alone for a while.
+        LockPaused,
+        /// The lock was not granted for too long.
+        LockTooLong,
+        /// A view was given up because somebody waits for it.
+        ViewWaitedFor,
+        /// A statement that reads a chunk failed.
+        ChunkFailed,
+        /// A connection of the copy was lost.
+        CopyLost,
+        /// A connection of the copy came to another server than the stream's.
+        CopyElsewhere,
     }
 }
 
@@ -294,6 +320,22 @@ told! {
         NoVerify,
         /// The dump request asks for one more than is processed to be left out.
         AskPastEnd,
+        /// What the server has sent itself is forgotten with the link.
+        ForgetSent,
+        /// The history is verified where a transaction begins.
+        VerifyAtBegin,
+        /// What the server refuses for good is tried again.
+        RetryRefused,
+        /// What speaks another protocol is tried again.
+        RetryNonsense,
+        /// A packet over the limit is tried again.
+        RetryTooLarge,
+        /// Any start fits what is stored.
+        AnyStart,
+        /// That the goal is reached is not seen before the stream begins.
+        GoalUnseen,
+        /// Silence ends no link.
+        WaitForEver,
         /// Checksums are not compared.
         IgnoreChecksum,
         /// Unknown events are stepped over.
@@ -322,6 +364,8 @@ told! {
         HaltOnGateRetry,
         /// Trouble that is over still counts.
         NeverForgive,
+        /// A sink that has failed for long is given up before what is stored is read.
+        HaltUnread,
         /// Sleep counts as patience.
         SleepCounts,
         /// Silence counts while nothing is read.
@@ -336,5 +380,27 @@ told! {
         NoCredit,
         /// Every transaction is kept until it is complete.
         NeverStream,
+        /// A view of the initial copy is begun without the lock.
+        CutWithoutLock,
+        /// What a view is exact for is read when its lock is given up.
+        GtidsAfterUnlock,
+        /// A cut is used that lacks what the stream has shown.
+        TakeOldCut,
+        /// What was dropped while a cut was made is not looked for in it.
+        ForgetDropped,
+        /// A chunk does not wait for the transactions of its cut.
+        ChunkEarly,
+        /// A cut is used although a change was dropped that it lacks.
+        UseSpoiledCut,
+        /// An update of a key is judged by one of its keys.
+        JudgeUpdateAsOne,
+        /// How far the copy is does not become part of the position.
+        ForgetProgress,
+        /// The first chunk of a copy does not say that it is.
+        ChunkNotFirst,
+        /// The end of the table at an earlier cut bounds the copy.
+        KeepEnd,
+        /// The copy waits for the stream's server at an address that is another's now.
+        StayElsewhere,
     }
 }

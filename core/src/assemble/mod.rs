@@ -543,7 +543,11 @@ impl<P: Probe> Assembler<P> {
             None if self.offline || P::mutant(Mutant::PassAnonymous) => {}
             None => return Err(Halt::new(Code::AnonymousTransaction)),
         }
-        self.group = Some(Group::new(event.gtid, event.immediate_commit_timestamp, original, skip));
+        let group = Group::new(event.gtid, event.immediate_commit_timestamp, original, skip);
+        if P::mutant(Mutant::VerifyAtBegin) {
+            self.verify(&group)?;
+        }
+        self.group = Some(group);
         Ok(())
     }
 
@@ -606,7 +610,7 @@ impl<P: Probe> Assembler<P> {
     /// Rows on their way past the initial copy.
     fn offer(&mut self, table: Option<Arc<TableVersion>>, rows: RowsEvent) -> Result<(), Halt> {
         let (gtid, emitted) = self.group.as_ref().map_or((None, false), |group| (group.gtid, group.streamed));
-        let parts = match self.gate.judge(rows, gtid.as_ref(), emitted)? {
+        let parts = match self.gate.judge::<P>(rows, gtid.as_ref(), emitted)? {
             Judged::Pass(rows) => {
                 if let Some(table) = table {
                     self.push(Event::Table(table));
@@ -614,8 +618,12 @@ impl<P: Probe> Assembler<P> {
                 self.push(Event::Rows(rows));
                 return Ok(());
             }
-            Judged::Parts(parts) => parts,
+            Judged::Parts(parts) => {
+                P::mark(Mark::CopyJudged);
+                parts
+            }
             Judged::Wait(rows) => {
+                P::mark(Mark::CopyWaits);
                 self.held = Some((table, rows));
                 return Ok(());
             }
@@ -680,7 +688,9 @@ impl<P: Probe> Assembler<P> {
         if let Some(mut passed) = self.take_passed() {
             core::mem::swap(&mut chunk.advance, &mut passed);
         }
-        chunk.advance.copies.insert(name, copy);
+        if !P::mutant(Mutant::ForgetProgress) {
+            chunk.advance.copies.insert(name, copy);
+        }
         chunk.seq = number(next);
         Event::SnapshotRows(chunk)
     }

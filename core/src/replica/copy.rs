@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     assemble::Assembler,
-    halt::Halt,
+    halt::{Code, Halt},
     probe::Probe,
     snapshot::copier::{Around, Copier, Did, Terms},
 };
@@ -79,6 +79,10 @@ impl<P: Probe> Replica<P> {
                 if reached {
                     self.reached();
                 }
+                true
+            }
+            Did::Elsewhere => {
+                self.trouble(Halt::new(Code::SnapshotSourceChanged));
                 true
             }
             Did::Halt(halt) => {

@@ -35,7 +35,7 @@ use crate::{
     capture::CapturedSet,
     config::{Config, Start},
     deliver::{CopiedTable, Event, FailureClass, Holds, Position, Seq, SinkFailure},
-    gtid::GtidSet,
+    gtid::{GtidSet, Uuid},
     halt::{Code, Halt},
     probe::{Mark, Mutant, Probe, Quiet},
     snapshot::{
@@ -50,6 +50,15 @@ const READ_MAX: usize = 256 << 10;
 
 /// Shortest wait after trouble: full jitter may draw zero, and zero is a hot loop.
 const BACKOFF_MIN_US: u64 = 10_000;
+
+/// What a server has sent over the last link that came to its stream.
+#[derive(Debug, Default)]
+struct Served {
+    source: Option<Uuid>,
+    /// What had been processed when the stream began.
+    from: GtidSet,
+    sent: GtidSet,
+}
 
 /// A replica of one source. See the [module's page](self).
 pub struct Replica<P: Probe = Quiet> {
@@ -87,6 +96,8 @@ pub struct Replica<P: Probe = Quiet> {
     sink_moved: Now,
     sink_failures: u32,
     sink_trouble_since: Option<Now>,
+    /// The sink has failed too often for too long, unless what is stored says that it works after all.
+    sink_given_up: Option<Halt>,
     /// The same of questions for the position.
     load_failures: u32,
     load_trouble_since: Option<Now>,
@@ -99,6 +110,8 @@ pub struct Replica<P: Probe = Quiet> {
     conflict: Option<u16>,
     /// The server has refused the stream for a lack that the gates had not seen.
     refused_for_lack: bool,
+    /// What came over the last link, and from where.
+    served: Served,
     /// Whether this process has verified the source's history once.
     verified: bool,
     facts: Facts,
@@ -246,6 +259,7 @@ impl<P: Probe> Replica<P> {
             sink_moved: now,
             sink_failures: 0,
             sink_trouble_since: None,
+            sink_given_up: None,
             load_failures: 0,
             load_trouble_since: None,
             reapply_at: None,
@@ -254,6 +268,7 @@ impl<P: Probe> Replica<P> {
             trouble: None,
             conflict: None,
             refused_for_lack: false,
+            served: Served::default(),
             verified: false,
             facts: Facts::default(),
             copier: None,
@@ -491,7 +506,7 @@ impl<P: Probe> Replica<P> {
             self.trouble(Halt::new(Code::SourceUnreachable));
         }
         let silent = self.last_heard.after(self.config.limits.silence) <= now;
-        if self.is_listening() && silent {
+        if self.is_listening() && silent && !P::mutant(Mutant::WaitForEver) {
             P::mark(Mark::Silent);
             self.trouble(Halt::new(Code::StreamStalled));
         }
@@ -510,18 +525,19 @@ impl<P: Probe> Replica<P> {
     }
 
     fn overdue(&mut self) {
-        let failed = if let Some((LoadReason::Overdue, since)) = self.asked {
+        if let Some((LoadReason::Overdue, since)) = self.asked {
             // Not even the position is answered. It is asked for anew, for perhaps only the way to it broke.
             P::mark(Mark::QuestionOverdue);
             let since = *self.load_trouble_since.get_or_insert(since);
-            self.now.since(since) >= self.config.limits.trouble_max
+            if self.sink_given_up.is_some() || self.now.since(since) >= self.config.limits.trouble_max {
+                P::mark(Mark::SinkFailedTooLong);
+                return self.halt(Halt::new(Code::SinkFailed));
+            }
         } else {
             P::mark(Mark::Overdue);
-            self.sink_has_failed()
-        };
-        if failed {
-            P::mark(Mark::SinkFailedTooLong);
-            return self.halt(Halt::new(Code::SinkFailed));
+            if self.sink_has_failed() {
+                self.give_sink_up(Halt::new(Code::SinkFailed));
+            }
         }
         self.asked = None;
         self.leave_link();
@@ -536,9 +552,26 @@ impl<P: Probe> Replica<P> {
         self.sink_failures >= SINK_FAILURES_MIN && self.now.since(since) >= self.config.limits.trouble_max
     }
 
+    /// What is stored may say that the last attempt, or one before it, took effect: then the sink works.
+    fn give_sink_up(&mut self, halt: Halt) {
+        if P::mutant(Mutant::HaltUnread) {
+            return self.halt(halt);
+        }
+        self.sink_given_up = Some(halt);
+    }
+
+    /// Nothing of it is stored: if the sink has been given up, that is the end.
+    fn sink_is_given_up(&mut self) -> bool {
+        let Some(halt) = self.sink_given_up.take() else { return false };
+        P::mark(Mark::SinkFailedTooLong);
+        self.halt(halt);
+        true
+    }
+
     fn sink_works(&mut self) {
         self.sink_failures = 0;
         self.sink_trouble_since = None;
+        self.sink_given_up = None;
     }
 
     // ---- the position authority -------------------------------------------------------------
@@ -591,6 +624,9 @@ impl<P: Probe> Replica<P> {
 
     fn on_load_failed(&mut self, reason: LoadReason, failure: &SinkFailure) {
         let code = if failure.code == Code::SinkFailed { Code::PositionReadFailed } else { failure.code };
+        if self.sink_is_given_up() {
+            return;
+        }
         let lasting = !matches!(failure.class, FailureClass::Transient | FailureClass::Unknown);
         let since = *self.load_trouble_since.get_or_insert(self.now);
         if lasting || self.now.since(since) >= self.config.limits.trouble_max {
@@ -639,6 +675,9 @@ impl<P: Probe> Replica<P> {
                 let seq = unit.seq;
                 self.pass(seq);
             }
+            Some(_) if self.sink_given_up.is_some() => {
+                self.sink_is_given_up();
+            }
             Some(unit) if unit.streamed => {
                 P::mark(Mark::StreamComesAgain);
                 self.leave_link();
@@ -675,6 +714,7 @@ impl<P: Probe> Replica<P> {
                 P::mark(Mark::RestartMoved);
                 self.sink_works();
             }
+            Holds::Expected if self.sink_is_given_up() => return,
             Holds::Expected => {}
         }
         self.settle_claim(stored.as_deref());
@@ -707,6 +747,9 @@ impl<P: Probe> Replica<P> {
 
     /// Whether the settings fit what is stored.
     fn check_start(&self, stored: Option<&Position>) -> Result<(), Halt> {
+        if P::mutant(Mutant::AnyStart) {
+            return Ok(());
+        }
         let Some(stored) = stored else {
             return match (&self.config.start, self.claim) {
                 (Start::Stored, Claim::Open | Claim::Sent(_)) if self.config.snapshot.is_some() => Ok(()),
@@ -788,10 +831,16 @@ impl<P: Probe> Replica<P> {
         match failure.class {
             FailureClass::Permanent => return self.halt(halt()),
             FailureClass::Aborted => P::mark(Mark::SinkAborted),
-            FailureClass::Transient | FailureClass::Unknown | FailureClass::Fenced | FailureClass::Stale => {
+            FailureClass::Transient => {
                 if self.sink_has_failed() {
                     P::mark(Mark::SinkFailedTooLong);
                     return self.halt(halt());
+                }
+            }
+            // Of these the position tells what they mean.
+            FailureClass::Unknown | FailureClass::Fenced | FailureClass::Stale => {
+                if self.sink_has_failed() {
+                    self.give_sink_up(halt());
                 }
             }
         }

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec}
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    Claim, Replica,
+    Claim, Replica, Served,
     gates::{Closed, Findings, Gates, Next, test_history},
     phase::{Phase, Wire},
     seam::{ApiMisuse, DialEpoch, Link, LoadReason, LostReason, Output},
@@ -173,10 +173,11 @@ impl<P: Probe> Replica<P> {
 
     /// Closes the link, if there is one, and ends what was being emitted.
     pub(super) fn leave_link(&mut self) {
-        if let Phase::Streaming(_, mut assembler) = core::mem::replace(&mut self.phase, Phase::Parked)
-            && let Some(end) = assembler.abort()
-        {
-            self.emit(end);
+        if let Phase::Streaming(_, mut assembler) = core::mem::replace(&mut self.phase, Phase::Parked) {
+            self.served.sent = assembler.processed().subtract(&self.served.from);
+            if let Some(end) = assembler.abort() {
+                self.emit(end);
+            }
         }
         self.link_deadline = None;
         self.copy_terms = None;
@@ -288,7 +289,9 @@ impl<P: Probe> Replica<P> {
                 Halt::new(Code::ConfigInvalid)
                     .with(Detail::Setting("password".into(), "is too long for this exchange")),
             ),
-            HandshakeError::ProtocolUnsupported | HandshakeError::Malformed(_) if self.facts.events == 0 => {
+            HandshakeError::ProtocolUnsupported | HandshakeError::Malformed(_)
+                if self.facts.events == 0 && !P::mutant(Mutant::RetryNonsense) =>
+            {
                 // Never a stream from there: a wrong port, not a passing fault.
                 self.halt(Halt::new(Code::UnsupportedServer).with(Detail::Note(NOT_MYSQL)));
             }
@@ -298,6 +301,9 @@ impl<P: Probe> Replica<P> {
 
     fn on_refused(&mut self, refused: &ServerError) {
         let number = refused.number();
+        if P::mutant(Mutant::RetryRefused) {
+            return self.trouble(Halt::new(Code::SourceUnreachable).with_server_error(number));
+        }
         match refused.meaning() {
             ErrorMeaning::AccessDenied => self.halt(Halt::new(Code::AccessDenied).with_server_error(number)),
             ErrorMeaning::MissingPrivilege => {
@@ -359,6 +365,16 @@ impl<P: Probe> Replica<P> {
     }
 
     /// The server's history is known: the position is tested, then claimed.
+    /// Whether the server lacks only what it has itself sent over the last link: a commit is in the log before it is
+    /// counted in `gtid_executed`, for long where it waits for a replica (`rpl_semi_sync_source_wait_point`).
+    fn was_sent(&self, halt: &Halt, position: &GtidSet, found: &Findings) -> bool {
+        halt.code == Code::SourceIdentityMismatch
+            && found.source_uuid.is_some()
+            && found.source_uuid == self.served.source
+            && position.subtract(&found.executed).is_subset(&self.served.sent)
+            && !P::mutant(Mutant::ForgetSent)
+    }
+
     fn on_history(&mut self, wire: Box<Wire>, gates: Gates) {
         let found = gates.findings();
         let position = self.position(found);
@@ -367,6 +383,10 @@ impl<P: Probe> Replica<P> {
         match test_history(position.gtid_set(), found) {
             Ok(()) => {}
             Err(Closed::Halt(Halt { code: Code::DataGap, .. })) if P::mutant(Mutant::SkipGap) => {}
+            Err(Closed::Halt(halt)) if self.was_sent(&halt, position.gtid_set(), found) => {
+                P::mark(Mark::NotCountedYet);
+                return self.trouble(Halt { code: Code::SourceBehind, ..halt });
+            }
             Err(_) if P::mutant(Mutant::TrustAnySource) => {}
             Err(Closed::Halt(halt)) => {
                 P::mark(Mark::HistoryHalt);
@@ -517,9 +537,11 @@ impl<P: Probe> Replica<P> {
             let wanted = wanted.clone().with_lower_case_table_names(found.lower_case_table_names);
             assembler.gate_mut().copy_what_enters(wanted);
         }
-        if assembler.is_reached() && assembler.gate().is_done() {
+        if assembler.is_reached() && assembler.gate().is_done() && !P::mutant(Mutant::GoalUnseen) {
             return self.reached();
         }
+        self.served =
+            Served { source: found.source_uuid, from: assembler.processed().clone(), sent: GtidSet::new() };
         self.begin_copy(found);
         if request.iter().any(|(_, intervals)| intervals.len() > 1) {
             P::mark(Mark::PositionHasGaps);
@@ -545,6 +567,9 @@ impl<P: Probe> Replica<P> {
     fn on_dump_refused(&mut self, error: &ServerError) {
         let number = error.number();
         let by = |code| Halt::new(code).with_server_error(number);
+        if P::mutant(Mutant::RetryRefused) {
+            return self.trouble(by(Code::SourceUnreachable));
+        }
         match error.dump_refusal() {
             DumpRefusal::DataGap => self.lacks(by(Code::DataGap)),
             DumpRefusal::ServerIdConflict => {
@@ -633,7 +658,7 @@ impl<P: Probe> Replica<P> {
                     _ => return self.park(Phase::Streaming(wire, assembler)),
                 },
                 // Nothing larger than the limit is legal in the stream, whatever its kind.
-                Err(PacketError::PayloadTooLarge { claimed, .. }) => {
+                Err(PacketError::PayloadTooLarge { claimed, .. }) if !P::mutant(Mutant::RetryTooLarge) => {
                     Err(Halt::new(Code::RowEventTooLarge).with(Detail::Bytes(claimed as u64)))
                 }
                 Err(error) => {

@@ -39,7 +39,7 @@ use crate::{
     gtid::{GtidSet, Uuid},
     halt::{Code, Detail, Halt},
     link::Login,
-    probe::Probe,
+    probe::{Mark, Probe},
     replica::{CopyLink, DialEpoch, LostReason, Output},
     time::Now,
 };
@@ -96,6 +96,8 @@ pub(crate) enum Did {
     Chunk(Box<SnapshotChunk>, Box<TableCopy>),
     /// Everything is copied, and the connections are closed.
     Done,
+    /// Its connections come to another server than the stream's.
+    Elsewhere,
     /// It cannot go on.
     Halt(Halt),
 }
@@ -297,7 +299,10 @@ impl Copier {
     pub(crate) fn wake(&self) -> Option<Now> {
         let own = match &self.step {
             Step::Pausing(until) => Some(*until),
-            Step::Locking { write, since, killed: false } => Some(since.after(self.lock_bound(*write))),
+            // The other connection is asked to end it, once it has answered what it was asked before.
+            Step::Locking { write, since, killed: false } if self.view.is_idle() => {
+                Some(since.after(self.lock_bound(*write)))
+            }
             Step::Next => self.load.wake(),
             Step::Locking { .. }
             | Step::Connecting
@@ -316,11 +321,16 @@ impl Copier {
             | Step::Reading
             | Step::Held => None,
         };
-        let watch = (self.view_open && self.can_watch && !self.watching).then_some(self.watch_at);
-        [own, watch, self.lock.deadline, self.view.deadline, self.compare.deadline]
+        [own, self.watch_due(), self.lock.deadline, self.view.deadline, self.compare.deadline]
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// When it is to be asked who waits for the view, if that can be asked then.
+    fn watch_due(&self) -> Option<Now> {
+        let can = self.view_open && self.can_watch && !self.watching;
+        (can && self.table.is_some() && self.lock.is_idle()).then_some(self.watch_at)
     }
 
     // ---- one step ----------------------------------------------------------------------------
@@ -350,18 +360,20 @@ impl Copier {
         let said = self.lock.poll(around.out);
         match self.heard(CopyLink::Lock, said, around) {
             Did::Nothing => {}
-            did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Halt(_)) => return did,
+            did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Elsewhere | Did::Halt(_)) => return did,
         }
         let said = self.compare.poll(around.out);
         match self.heard(CopyLink::Compare, said, around) {
             Did::Nothing => {}
-            did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Halt(_)) => return did,
+            did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Elsewhere | Did::Halt(_)) => return did,
         }
         if self.reads(around.room) {
             let said = self.view.poll(around.out);
             match self.heard(CopyLink::View(0), said, around) {
                 Did::Nothing => {}
-                did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Halt(_)) => return did,
+                did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Elsewhere | Did::Halt(_)) => {
+                    return did;
+                }
             }
         }
         self.act(around)
@@ -373,8 +385,9 @@ impl Copier {
         if let Some(did) = self.ask_to_compare(around) {
             return did;
         }
-        if self.view_open && self.can_watch && !self.watching && self.lock.is_idle() && self.watch_at <= now {
-            let Some(table) = &self.table else { return Did::Nothing };
+        if let Some(table) = &self.table
+            && self.watch_due().is_some_and(|at| at <= now)
+        {
             self.watching = true;
             self.lock.ask(&waiting_for(&table.name), now.after(self.terms.step), around.out);
             return Did::Moved;
@@ -443,6 +456,9 @@ impl Copier {
         let fresh = around.now.since(self.cut_at) < self.terms.limits.cut_age && self.waited_for == 0 && may;
         if self.view_open && same && fresh && self.cut_good && around.assembler.gate().is_cut_good() {
             return self.read(around);
+        }
+        if self.view_open && same && !fresh {
+            P::mark(Mark::CutAged);
         }
         around.assembler.gate_mut().end_cut();
         if self.view_open {

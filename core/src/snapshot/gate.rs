@@ -33,6 +33,7 @@ use crate::{
     deliver::{CopiedTable, Copies, CopyState, KeyParts, SchemaChange, TableCopy},
     gtid::{Gtid, GtidSet},
     halt::{Code, Detail, Halt},
+    probe::{Mutant, Probe},
     sql::{AlterOperation, SchemaEffect, TableMove, TableName, same_column},
     value::{ColumnType, TableVersion},
 };
@@ -229,10 +230,11 @@ impl Gate {
     }
 
     /// What the cut is exact for is known. `false`: something that was dropped is not in it, so it is of no use.
-    pub(crate) fn cut_is(&mut self, gtid_set: &GtidSet) -> bool {
+    pub(crate) fn cut_is<P: Probe>(&mut self, gtid_set: &GtidSet) -> bool {
         let good = match &self.cut {
             Cut::Pending { processed, dropped } => {
-                (processed.is_subset(gtid_set) || wrong!(self, TakeOldCut)) && dropped.is_subset(gtid_set)
+                let old = P::mutant(Mutant::TakeOldCut) || wrong!(self, TakeOldCut);
+                (processed.is_subset(gtid_set) || old) && dropped.is_subset(gtid_set)
             }
             Cut::None | Cut::Open { .. } | Cut::Spoiled => false,
         };
@@ -329,7 +331,7 @@ impl Gate {
     // ---- what the stream does ----------------------------------------------------------------
 
     /// Judges a row event of transaction `gtid`. `emitted`: part of that transaction is on its way already.
-    pub(crate) fn judge(
+    pub(crate) fn judge<P: Probe>(
         &mut self,
         rows: RowsEvent,
         gtid: Option<&Gtid>,
@@ -353,7 +355,7 @@ impl Gate {
                     return Ok(Judged::Wait(rows));
                 };
                 let mut wanted = Asked::default();
-                let (parts, dropped) = keyed.split(&rows, copy, &self.asking.said, &mut wanted)?;
+                let (parts, dropped) = keyed.split::<P>(&rows, copy, &self.asking.said, &mut wanted)?;
                 if !wanted.pairs.is_empty() && !wrong!(self.mistake, JudgeUnanswered) {
                     self.asking.want(wanted);
                     self.waiting = Waiting::Answer;
@@ -374,12 +376,14 @@ impl Gate {
                 Cut::Pending { dropped, .. } => {
                     if let Some(gtid) = gtid
                         && !wrong!(self.mistake, ForgetDropped)
+                        && !P::mutant(Mutant::ForgetDropped)
                     {
                         dropped.add(gtid);
                     }
                 }
                 Cut::Open { gtid_set } if gtid.is_some_and(|gtid| gtid_set.contains(gtid)) => {}
                 Cut::Open { .. } if wrong!(self.mistake, KeepSpoiled) => {}
+                Cut::Open { .. } if P::mutant(Mutant::UseSpoiledCut) => {}
                 Cut::Open { .. } if !emitted => {
                     self.waiting = Waiting::Chunk;
                     return Ok(Judged::Wait(rows));
@@ -543,7 +547,7 @@ fn is_begun_whole(copy: &TableCopy) -> bool {
 
 impl Keyed {
     /// What of the rows is covered, and whether something is not; of no use where something is `wanted`.
-    fn split(
+    fn split<P: Probe>(
         &mut self,
         rows: &RowsEvent,
         copy: &TableCopy,
@@ -575,7 +579,10 @@ impl Keyed {
         };
         let kind = rows.kind();
         let parts = rows.filtered(|before, after| {
-            let wanted = Wanted { before: covers(before)?, after: covers(after)? };
+            let mut wanted = Wanted { before: covers(before)?, after: covers(after)? };
+            if P::mutant(Mutant::JudgeUpdateAsOne) && kind == RowsKind::Update {
+                wanted.before = wanted.after;
+            }
             dropped |= match kind {
                 RowsKind::Insert => !wanted.after,
                 RowsKind::Delete => !wanted.before,

@@ -9,7 +9,7 @@ use crate::{
     deliver::{CopyState, KeyParts, Seq, SnapshotChunk, TableCopy},
     halt::{Code, Detail, Halt},
     link::{RowsEnd, TextRow},
-    probe::Probe,
+    probe::{Mark, Mutant, Probe},
     snapshot::rows::{RowEncoder, quoted, quoted_table, select_list},
 };
 
@@ -108,7 +108,7 @@ impl Copier {
             RowsEnd::NoRows(_) => return self.lose(Halt::new(Code::SourceUnreachable), around),
             RowsEnd::Failed(error) => {
                 // The table was changed, or somebody killed the statement: another cut.
-                let _ = error;
+                P::mark(Mark::ChunkFailed);
                 self.cut_good = false;
                 self.step = Step::End;
                 self.failures = self.failures.saturating_add(1);
@@ -164,7 +164,8 @@ impl Copier {
         if let Some(did) = self.canary(around) {
             return did;
         }
-        let reached = around.assembler.gate().is_reached(around.assembler.processed());
+        let reached =
+            around.assembler.gate().is_reached(around.assembler.processed()) || P::mutant(Mutant::ChunkEarly);
         if !reached && around.assembler.gate().waits_for_chunk() {
             // What waits for this chunk stands before what the chunk waits for: another server's order.
             return self.give_up_reading(around);
@@ -199,7 +200,7 @@ impl Copier {
             seq: Seq(0),
             table: Arc::clone(&table.version),
             rows,
-            number,
+            number: number.saturating_add(u64::from(P::mutant(Mutant::ChunkNotFirst))),
             gtid_set: self.gtid_set.clone(),
             last,
             advance: Box::default(),
@@ -220,6 +221,7 @@ impl Copier {
 
     /// What is being read is of no use any more.
     pub(super) fn give_up_reading<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
+        P::mark(Mark::CutGivenUp);
         around.assembler.gate_mut().end_cut();
         self.cut_good = false;
         self.forget_ready();

@@ -9,13 +9,14 @@ use crate::{
     gtid::GtidSet,
     halt::{Code, Detail, Halt},
     link::{QueryResult, ResultSet, ServerError},
-    probe::Probe,
+    probe::{Mark, Mutant, Probe},
     snapshot::limits::CopyWait,
     snapshot::rows::{Describe, DescribeStep, quoted_table, text},
     time::Now,
 };
 
 pub(super) const BEGIN_VIEW: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
+pub(super) const UNLOCK: &str = "UNLOCK TABLES";
 pub(super) const EXECUTED: &str = "SELECT @@global.gtid_executed";
 
 /// Counts who waits for a lock on the table; where the server does not watch its locks, for one on any table.
@@ -59,9 +60,14 @@ impl Copier {
         self.cutting.clone_from(name);
         self.lock_wanted_since.get_or_insert(around.now);
         // The end of the table is what it is at the first cut that a chunk comes of.
-        self.upto = None;
+        if !P::mutant(Mutant::KeepEnd) {
+            self.upto = None;
+        }
         let kind = if write { "WRITE" } else { "READ" };
-        let sql = format!("LOCK TABLES {} {kind}", quoted_table(&name.0, &name.1));
+        let sql = match P::mutant(Mutant::CutWithoutLock) {
+            false => format!("LOCK TABLES {} {kind}", quoted_table(&name.0, &name.1)),
+            true => "DO 0".into(),
+        };
         let until = around.now.after(self.lock_bound(write)).after(self.terms.step);
         self.lock.ask(&sql, until, around.out);
         self.step = Step::Locking { write, since: around.now, killed: false };
@@ -77,6 +83,7 @@ impl Copier {
         let name = self.cutting.clone();
         match error.number() {
             ER_QUERY_INTERRUPTED | ER_LOCK_WAIT_TIMEOUT | ER_LOCK_DEADLOCK if !write && !self.read_only => {
+                P::mark(Mark::LockToWrite);
                 self.ask_lock(&name, true, around);
                 return Did::Moved;
             }
@@ -92,6 +99,7 @@ impl Copier {
         }
         let since = self.lock_wanted_since.unwrap_or(around.now);
         let last = around.now.since(since) >= self.terms.limits.lock_max;
+        P::mark(if last { Mark::LockTooLong } else { Mark::LockPaused });
         self.lock.ask("XA RECOVER", around.now.after(self.terms.step), around.out);
         self.step = Step::AskingXa { last };
         Did::Moved
@@ -208,8 +216,11 @@ impl Copier {
 
     pub(super) fn unlock<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
         // Before the lock is given up: behind it come changes that are not in the set.
-        self.cut_good = around.assembler.gate_mut().cut_is(&self.gtid_set);
-        self.lock.ask("UNLOCK TABLES", around.now.after(self.terms.step), around.out);
+        self.cut_good = around.assembler.gate_mut().cut_is::<P>(&self.gtid_set);
+        if !self.cut_good {
+            P::mark(Mark::CutTooOld);
+        }
+        self.lock.ask(UNLOCK, around.now.after(self.terms.step), around.out);
         self.step = Step::Unlocking;
         Did::Moved
     }
@@ -234,6 +245,7 @@ impl Copier {
         };
         self.waited_for = if waiting { self.waited_for.saturating_add(1) } else { 0 };
         if self.waited_for > 1 && matches!(self.step, Step::Reading | Step::Held) {
+            P::mark(Mark::ViewWaitedFor);
             return self.give_up_reading(around);
         }
         Did::Moved

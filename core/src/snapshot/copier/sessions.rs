@@ -4,13 +4,13 @@ use core::time::Duration;
 
 use super::{
     Around, Copier, Did, Step,
-    cut::{EXECUTED, RECUT_PAUSE, WATCH_EVERY},
+    cut::{EXECUTED, RECUT_PAUSE, UNLOCK, WATCH_EVERY},
 };
 use crate::{
     gtid::Uuid,
     halt::{Code, Detail, Halt},
     link::{QueryResult, ServerError},
-    probe::Probe,
+    probe::{Mark, Mutant, Probe},
     replica::{CopyLink, DialEpoch},
     snapshot::{
         client::{Said, failed},
@@ -25,6 +25,9 @@ const SETUP_LOCK: [&str; 3] =
 const SETUP_VIEW: [&str; 3] = [SESSION, "SET SESSION wait_timeout = 3600", "SELECT @@global.server_uuid"];
 pub(super) const SETUP_COMPARE: [&str; 3] =
     [SESSION, "SET SESSION wait_timeout = 86400", "SELECT @@global.server_uuid"];
+
+/// How often another server answers before it is the stream's link that is made anew.
+const ELSEWHERE_MAX: u32 = 3;
 
 impl Copier {
     pub(super) fn connect<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
@@ -85,7 +88,12 @@ impl Copier {
                 let text = rows.cell(0, 0).flatten().and_then(|cell| core::str::from_utf8(cell).ok());
                 let uuid = text.and_then(|text| text.parse::<Uuid>().ok());
                 if uuid != self.terms.source {
-                    return self.lose(Halt::new(Code::SnapshotSourceChanged), around);
+                    P::mark(Mark::CopyElsewhere);
+                    if self.failures < ELSEWHERE_MAX || P::mutant(Mutant::StayElsewhere) {
+                        return self.lose(Halt::new(Code::SnapshotSourceChanged), around);
+                    }
+                    // The address is another server's now, and the stream's link is the one that is left over.
+                    return Did::Elsewhere;
                 }
             }
         }
@@ -128,6 +136,11 @@ impl Copier {
             (Step::Locking { write, .. }, QueryResult::Failed(error)) => {
                 self.not_locked(write, &error, around)
             }
+            (Step::Settled, QueryResult::Ok(_)) if P::mutant(Mutant::GtidsAfterUnlock) => {
+                self.lock.ask(EXECUTED, around.now.after(self.terms.step), around.out);
+                self.step = Step::Settled;
+                Did::Moved
+            }
             (Step::Settled, QueryResult::Rows(rows)) => self.settle(&rows, around),
             (Step::Surveying(survey), QueryResult::Rows(rows)) => self.surveyed(*survey, &rows, around),
             (Step::Missing, QueryResult::Rows(rows)) => self.is_missing(&rows, around),
@@ -154,7 +167,8 @@ impl Copier {
                 self.cut_at = around.now;
                 self.watch_at = around.now.after(WATCH_EVERY);
                 self.waited_for = 0;
-                self.lock.ask(EXECUTED, around.now.after(self.terms.step), around.out);
+                let sql = if P::mutant(Mutant::GtidsAfterUnlock) { UNLOCK } else { EXECUTED };
+                self.lock.ask(sql, around.now.after(self.terms.step), around.out);
                 self.step = Step::Settled;
                 Did::Moved
             }
@@ -198,6 +212,7 @@ impl Copier {
 
     /// A connection is gone or of no use: both are made anew, and the cut with them.
     pub(super) fn lose<P: Probe>(&mut self, halt: Halt, around: &mut Around<'_, P>) -> Did {
+        P::mark(Mark::CopyLost);
         self.close(around.out);
         around.assembler.gate_mut().end_cut();
         // What was asked is not answered.

@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 
 use super::*;
+use crate::probe::Quiet;
 use crate::{
     binlog::rows::{ChangeRow, RowWalk, RowsHead},
     deliver::{Advance, Position},
@@ -429,7 +430,7 @@ impl World {
     ) -> Result<(), String> {
         // Rows of another table went before.
         let emitted = tx.streamed;
-        match self.gate.judge(rows, Some(&tx.gtid), emitted).map_err(|halt| format!("{halt:?}"))? {
+        match self.gate.judge::<Quiet>(rows, Some(&tx.gtid), emitted).map_err(|halt| format!("{halt:?}"))? {
             Judged::Pass(rows) => passed.push(rows),
             Judged::Parts(parts) => {
                 if parts.is_empty() {
@@ -476,7 +477,7 @@ impl World {
             let (key, print) = if self.is_whole() { (None, 0) } else { (Some(&self.key), 1) };
             self.gate.described(&self.version, key, print);
         }
-        let good = self.gate.cut_is(&self.counted);
+        let good = self.gate.cut_is::<Quiet>(&self.counted);
         self.view = Some(View { rows: self.visible.clone(), gtid_set: self.counted.clone(), good });
         self.locked = false;
         self.asked = false;
