@@ -43,6 +43,8 @@ pub enum Fault {
     Failover,
     /// A replica takes over that still applies what it received.
     FailoverApplying,
+    /// A replica takes over that has a transaction of its own, from before the newest of the others.
+    FailoverErrant,
     /// The next file.
     Rotate,
     /// What was processed is purged.
@@ -75,6 +77,12 @@ pub enum Fault {
     PositionUnreadable,
     /// The position is not answered once.
     PositionHangs,
+    /// A connection of an initial copy is lost.
+    CopyLinkLost,
+    /// A prepared XA transaction has the lock of a table that is copied, for a while.
+    PreparedXa,
+    /// A table that is copied is altered.
+    AlterCopied,
     /// The machine sleeps.
     TimeJump,
     /// Ticks when none is due.
@@ -122,6 +130,7 @@ pub const ALL: &[Fault] = &[
     Fault::ServerCrash,
     Fault::Failover,
     Fault::FailoverApplying,
+    Fault::FailoverErrant,
     Fault::Rotate,
     Fault::Purge,
     Fault::PurgeRace,
@@ -138,6 +147,9 @@ pub const ALL: &[Fault] = &[
     Fault::HangsAndLands,
     Fault::PositionUnreadable,
     Fault::PositionHangs,
+    Fault::CopyLinkLost,
+    Fault::PreparedXa,
+    Fault::AlterCopied,
     Fault::TimeJump,
     Fault::OddTicks,
     Fault::Pause,
@@ -160,7 +172,7 @@ pub const ALL: &[Fault] = &[
 ];
 
 /// Where in [`ALL`] the classes begin that end a pipeline by design.
-pub const FATAL: usize = 39;
+pub const FATAL: usize = 43;
 
 impl Fault {
     /// Its name, as `--only` takes it.
@@ -186,6 +198,7 @@ impl Fault {
             Self::ServerCrash => "server-crash",
             Self::Failover => "failover",
             Self::FailoverApplying => "failover-applying",
+            Self::FailoverErrant => "failover-errant",
             Self::Rotate => "rotate",
             Self::Purge => "purge",
             Self::PurgeRace => "purge-race",
@@ -202,6 +215,9 @@ impl Fault {
             Self::HangsAndLands => "hangs-and-lands",
             Self::PositionUnreadable => "position-unreadable",
             Self::PositionHangs => "position-hangs",
+            Self::CopyLinkLost => "copy-link-lost",
+            Self::PreparedXa => "prepared-xa",
+            Self::AlterCopied => "alter-copied",
             Self::TimeJump => "time-jump",
             Self::OddTicks => "odd-ticks",
             Self::Pause => "pause",
@@ -244,6 +260,12 @@ impl Fault {
                 | Self::Crash
                 | Self::LogBinOff
         )
+    }
+
+    /// Whether it concerns an initial copy alone.
+    #[must_use]
+    pub const fn is_of_copy(self) -> bool {
+        matches!(self, Self::CopyLinkLost | Self::PreparedXa | Self::AlterCopied)
     }
 
     /// The class of this name.

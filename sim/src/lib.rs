@@ -15,6 +15,7 @@
 )]
 
 pub mod choices;
+pub mod copied;
 pub mod extras;
 pub mod fault;
 pub mod hash;

@@ -17,7 +17,8 @@ usage: sim [--minutes M | --count N] [--from SEED] [KIND]
        sim --schedule NAME|FILE                           runs a written schedule
        sim --list-faults | --list-schedules | --help
 KIND: --only FAULT | --swarm FAULT,FAULT,...   faults of these classes alone
-      --library                                the position is kept beside the sink";
+      --library                                the position is kept beside the sink
+      --copy                                   two tables are copied while they change";
 
 enum Task {
     Explore { minutes: f64, count: u64, from: u64 },
@@ -71,6 +72,10 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<(Task, Wishes), Strin
             }
             "--library" => {
                 wishes.library = true;
+                None
+            }
+            "--copy" => {
+                wishes.copy = true;
                 None
             }
             "--only" => {

@@ -25,8 +25,14 @@ pub struct Row {
     pub wishes: Wishes,
 }
 
-const ANY: Wishes = Wishes { only: None, library: false, swarm: 0 };
-const LIBRARY: Wishes = Wishes { only: None, library: true, swarm: 0 };
+const ANY: Wishes = Wishes { only: None, library: false, copy: false, swarm: 0 };
+const LIBRARY: Wishes = Wishes { only: None, library: true, copy: false, swarm: 0 };
+
+const COPY: Wishes = Wishes { only: None, library: false, copy: true, swarm: 0 };
+
+const fn copy(mutant: Mutant, promise: &'static str) -> Row {
+    Row { mistake: Mistake::Core(mutant), promise, oracle: "copy", wishes: COPY }
+}
 
 const fn core(mutant: Mutant, promise: &'static str, oracle: &'static str) -> Row {
     Row { mistake: Mistake::Core(mutant), promise, oracle, wishes: ANY }
@@ -69,6 +75,7 @@ pub const TABLE: &[Row] = &[
     core(Mutant::SkipGap, "fails closed: gap", "prefix"),
     core(Mutant::TrustAnySource, "fails closed: another history", "liveness"),
     core(Mutant::NoVerify, "fails closed: history reset", "liveness"),
+    core(Mutant::VerifyAtBegin, "no false halt: a number of a dying server", "halt-soundness"),
     core(Mutant::AskPastEnd, "fails closed: nothing is left out", "prefix"),
     core(Mutant::IgnoreChecksum, "fails closed: checksum", "prefix"),
     core(Mutant::SkipUnknown, "fails closed: unknown event", "prefix"),
@@ -90,6 +97,18 @@ pub const TABLE: &[Row] = &[
     core(Mutant::AnyDial, "late answers are ignored", "seam"),
     core(Mutant::NoCredit, "memory is bounded: slow sink", "bounds"),
     core(Mutant::NeverStream, "memory is bounded: large transaction", "bounds"),
+    copy(Mutant::CutWithoutLock, "copy: a cut is exact"),
+    copy(Mutant::GtidsAfterUnlock, "copy: a cut is exact"),
+    copy(Mutant::TakeOldCut, "copy: a chunk has what was dropped"),
+    copy(Mutant::ForgetDropped, "copy: a chunk has what was dropped"),
+    copy(Mutant::UseSpoiledCut, "copy: a chunk has what was dropped"),
+    copy(Mutant::ChunkEarly, "copy: a chunk stands where its set does"),
+    copy(Mutant::JudgeUpdateAsOne, "copy: each key is judged by itself"),
+    copy(Mutant::ChunkNotFirst, "copy: the first chunk voids what was there"),
+    copy(Mutant::KeepEnd, "copy: behind its end the stream has all"),
+    Row { oracle: "halt-soundness", ..copy(Mutant::ForgetSent, "no false halt: logged and not counted yet") },
+    Row { oracle: "halt-soundness", ..copy(Mutant::StayElsewhere, "copy: no false halt: another server") },
+    Row { oracle: "liveness", ..copy(Mutant::ForgetProgress, "copy: its progress is in the position") },
     around(Blunder::Canary, "the alarm rings", "canary", ANY),
 ];
 

@@ -60,6 +60,12 @@ pub struct Plan {
     pub until: Option<GtidSet>,
     /// What a batch may hold.
     pub batch: BatchLimits,
+    /// Row events may be larger than a packet is.
+    pub huge: bool,
+    /// Two tables are copied while they change.
+    pub copy: bool,
+    /// The second of them has no key.
+    pub whole: bool,
     /// The faults, in the order of time.
     pub faults: Vec<Planned>,
 }
@@ -71,6 +77,8 @@ pub struct Wishes {
     pub only: Option<Fault>,
     /// The position is kept beside the sink: at least once.
     pub library: bool,
+    /// With an initial copy.
+    pub copy: bool,
     /// Faults of these classes and no other, by their bits; 0: of all.
     pub swarm: u64,
 }
@@ -88,7 +96,17 @@ impl Wishes {
         if self.library {
             out.push_str(" --library");
         }
+        if self.copy {
+            out.push_str(" --copy");
+        }
         out
+    }
+
+    fn wants_copy(self) -> bool {
+        let of_copy = |fault: &&Fault| fault.is_of_copy();
+        self.copy
+            || self.only.iter().any(|fault| fault.is_of_copy())
+            || ALL.iter().filter(of_copy).any(|fault| self.swarm & fault.bit() != 0)
     }
 
     fn allows(self, fault: Fault) -> bool {
@@ -120,6 +138,9 @@ impl Plan {
             begin: Begin::Earliest,
             until: None,
             batch: BatchLimits::default(),
+            huge: false,
+            copy: false,
+            whole: false,
             faults: Vec::new(),
         }
     }
@@ -127,13 +148,14 @@ impl Plan {
     /// Draws a plan. Most are small, and a few are large: what can go wrong goes wrong between few things, and
     /// many small schedules find more of it than few large ones.
     pub fn draw(choices: &mut Choices, wishes: Wishes) -> Self {
+        let copy = choices.chance(1, 10) || wishes.wants_copy();
         let large = choices.chance(1, 40);
         let horizons: &[u64] = if large { &[600, 3600] } else { &[60, 20, 30, 120] };
         let horizon = choices.pick(horizons) * SECOND;
         let transactions = if large {
             (choices.below(20), 30 + choices.below(30))
         } else {
-            (choices.below(4), 20 + choices.below(3))
+            (choices.below(4) + if copy { 12 } else { 0 }, 20 + choices.below(3) + if copy { 16 } else { 0 })
         };
         let mut shapes = vec![SHAPES[0]];
         for shape in &SHAPES[1..] {
@@ -149,7 +171,11 @@ impl Plan {
             tagged: choices.pick(&[0, 0, 2, 5]),
             version: choices.pick(&["9.7.4", "8.0.36", "8.4.2"]),
             crc32: !choices.chance(1, 4),
-            latency: choices.pick(&[200, 10, 5_000, 80_000]),
+            latency: choices.pick(if copy {
+                &[20_000, 200, 5_000, 80_000]
+            } else {
+                &[200, 10, 5_000, 80_000]
+            }),
             reads: Vec::new(),
             cut_after: None,
             begin: choices.pick(&[Begin::Earliest, Begin::Current, Begin::At]),
@@ -158,6 +184,9 @@ impl Plan {
                 max_transactions: choices.pick(&[10, 1, 2]),
                 max_bytes: choices.pick(&[4 << 20, 1000]),
             },
+            huge: false,
+            copy,
+            whole: copy && choices.chance(1, 4),
             faults: Vec::new(),
         };
         if plan.version.starts_with("8.0") {
@@ -171,7 +200,8 @@ impl Plan {
     fn draw_faults(&mut self, choices: &mut Choices, wishes: Wishes, large: bool) {
         let wanted = choices.pick(if large { &[8, 5, 12] } else { &[2, 1, 3] });
         // Swarm: a few classes per run, each several times, rather than all of them once.
-        let all: Vec<Fault> = ALL[..FATAL].iter().copied().filter(|fault| wishes.allows(*fault)).collect();
+        let possible = |fault: &Fault| wishes.allows(*fault) && (self.copy || !fault.is_of_copy());
+        let all: Vec<Fault> = ALL[..FATAL].iter().copied().filter(possible).collect();
         let mut classes = Vec::new();
         for _ in 0..choices.pick(&[3, 1, 2, 5]) {
             classes.extend(drawn(choices, &all));
@@ -202,9 +232,13 @@ impl Plan {
 
     fn push(&mut self, choices: &mut Choices, fault: Fault, large: bool) {
         // What comes at the very end has no time to take hold.
-        let at = choices.range(0, self.horizon / 4 * 3);
+        let mut at = choices.range(0, self.horizon / 4 * 3);
+        if self.copy && (fault.is_of_copy() || at.is_multiple_of(2)) {
+            // A copy does not take long.
+            at /= 16;
+        }
         let lasts: &[u64] = match large {
-            true => &[1, 10, 40, 90, 300],
+            true => &[1, 10, 40, 90, 300, 900, 1800],
             false if ENDS_LINKS.contains(&fault) => &[1, 2],
             false => &[1, 3, 10, 30],
         };

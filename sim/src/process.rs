@@ -17,7 +17,7 @@ use capstan_core::{
     },
     gtid::GtidSet,
     halt::{Code, Halt},
-    replica::{DialEpoch, Input, LoadReason, Loaded, Output, Read, Replica, WakeReason},
+    replica::{DialEpoch, Input, Link, LoadReason, Loaded, Output, Read, Replica, WakeReason},
     time::Now,
 };
 
@@ -33,11 +33,11 @@ use crate::{
 #[derive(Debug)]
 pub enum Want {
     /// Dial.
-    Connect(DialEpoch),
+    Connect(Link, DialEpoch),
     /// Send.
-    Transmit(DialEpoch, Bytes),
+    Transmit(Link, DialEpoch, Bytes),
     /// Close.
-    Close(DialEpoch),
+    Close(Link, DialEpoch),
 }
 
 /// How a process ended by itself.
@@ -130,6 +130,8 @@ pub struct Process {
     pub wake: Option<(Now, WakeReason)>,
     /// What may be read.
     pub read: Read,
+    /// What may be read of each link of an initial copy.
+    pub read_copy: Read,
     /// Its end.
     pub end: Option<End>,
     /// What its sink and the world tell each other.
@@ -199,6 +201,7 @@ impl Process {
             wants: VecDeque::new(),
             wake: None,
             read: Read::Paused,
+            read_copy: Read::Paused,
             end: None,
             stage,
             answer: None,
@@ -360,10 +363,12 @@ impl Process {
                     self.reapply = false;
                 }
                 Output::Reapply { .. } => self.reapply = true,
-                Output::Connect(_, epoch) => self.wants.push_back(Want::Connect(epoch)),
+                Output::Connect(link, epoch) => self.wants.push_back(Want::Connect(link, epoch)),
                 Output::Secure(..) => return Err(Failure::new("seam", "TLS was disabled")),
-                Output::Transmit(_, epoch, bytes) => self.wants.push_back(Want::Transmit(epoch, bytes)),
-                Output::Close(_, epoch) => self.wants.push_back(Want::Close(epoch)),
+                Output::Transmit(link, epoch, bytes) => {
+                    self.wants.push_back(Want::Transmit(link, epoch, bytes));
+                }
+                Output::Close(link, epoch) => self.wants.push_back(Want::Close(link, epoch)),
                 Output::Event(event) => self.event(event)?,
                 Output::Halt(halt) => {
                     seam::halt_is_sticky(&mut self.core, &halt)?;
@@ -375,8 +380,9 @@ impl Process {
                     self.ended(End::Stopped);
                     return Ok(());
                 }
-                Output::Idle { wake, read, copy: _ } => {
+                Output::Idle { wake, read, copy } => {
                     self.wake = wake;
+                    self.read_copy = copy;
                     self.read = read;
                     return Ok(());
                 }
@@ -388,6 +394,7 @@ impl Process {
         self.end = Some(end);
         self.wake = None;
         self.read = Read::Paused;
+        self.read_copy = Read::Paused;
         self.load = None;
         self.job = None;
     }

@@ -230,6 +230,10 @@ impl Batch {
         total.again += counts.again;
         total.refused += counts.refused;
         total.streamed += counts.streamed;
+        total.chunks += counts.chunks;
+        total.locks.0 += counts.locks.0;
+        total.locks.1 += counts.locks.1;
+        total.interrupted += counts.interrupted;
         total.aborts += counts.aborts;
         total.virtual_us += counts.virtual_us;
         let faults = counts.faults.values().sum();
@@ -254,6 +258,9 @@ impl Batch {
         let marks = [
             ("a write refused by its condition", self.counts.refused),
             ("a streamed transaction", self.counts.streamed),
+            ("a chunk of an initial copy", self.counts.chunks),
+            ("a lock to write for a cut", self.counts.locks.1),
+            ("a statement that an initial copy had interrupted", self.counts.interrupted),
             ("an aborted transaction", self.counts.aborts),
             ("a schema change", self.counts.schema_changes),
         ];
@@ -305,6 +312,11 @@ impl Batch {
             out,
             "{} transactions, {} sink commits, {} refused, {} streamed, {} aborted, {} dials, {} steps, {} bytes",
             c.transactions, c.commits, c.refused, c.streamed, c.aborts, c.dials, c.steps, c.dump_bytes
+        );
+        let _ = writeln!(
+            out,
+            "{} chunks of initial copies, {} locks asked for to read and {} to write, {} statements interrupted",
+            c.chunks, c.locks.0, c.locks.1, c.interrupted
         );
         for (name, n) in &c.faults {
             let _ = writeln!(out, "  {n:>9}  {name}");

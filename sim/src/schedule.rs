@@ -15,7 +15,7 @@ use crate::{
     fault::Fault,
     oracle::Failure,
     plan::{Begin, Plan, Planned},
-    workload::{SHAPES, Shape},
+    workload::{COPIED_SHAPES, SHAPES, Shape},
     world::{Moment, When, World},
 };
 
@@ -66,6 +66,8 @@ struct Setting {
     reads: Option<Vec<usize>>,
     transactions_per_batch: Option<usize>,
     tagged: bool,
+    /// Two tables are copied.
+    copy: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -197,6 +199,9 @@ impl Schedule {
             _ => return Err(Wrongly(format!("expect is `equal` or `halt CODE`, not {:?}", self.expect))),
         };
         let script = [before, during].concat();
+        if !plan.copy && script.iter().any(|shape| COPIED_SHAPES.contains(shape)) {
+            return Err(Wrongly("copied tables are there where [world] says copy = true".into()));
+        }
         let (title, halts, tagged) = (self.title, self.halts, self.world.tagged);
         Ok(Runnable { title, plan, script, tagged, moments, wanted, end, halts })
     }
@@ -220,6 +225,7 @@ impl Setting {
             Some("at") => Begin::At,
             Some(other) => return Err(Wrongly(format!("start is earliest, current or at, not {other:?}"))),
         };
+        plan.copy = self.copy;
         if let Some(latency) = &self.latency {
             plan.latency = duration(latency)?;
         }
@@ -277,8 +283,9 @@ fn shapes(texts: &[String]) -> Result<Vec<Shape>, Wrongly> {
                 (name, times.parse().map_err(|_| Wrongly(format!("{text:?}: how many times?")))?)
             }
         };
-        let shape = SHAPES.iter().copied().find(|shape| shape.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = SHAPES.iter().map(|shape| shape.name()).collect();
+        let known = || SHAPES.iter().chain(&COPIED_SHAPES);
+        let shape = known().copied().find(|shape| shape.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = known().map(|shape| shape.name()).collect();
             Wrongly(format!("no transaction is named {name:?}; there are: {}", names.join(", ")))
         })?;
         out.resize(out.len() + times, shape);

@@ -7,13 +7,16 @@ use std::{
 };
 
 use capstan_core::{
+    binlog::rows::Row,
     deliver::{
-        Ack, Batch, Change, Expected, FailureClass, Item, Op, Position, SchemaChange, Sink, SinkError, Unit,
+        Ack, Batch, Change, Copies, Expected, FailureClass, Item, KeyParts, Op, Position, SchemaChange, Sink,
+        SinkError, SnapshotRows, TableCopy, Unit,
     },
     value::Value,
 };
 
 use crate::{
+    copied,
     hash::{Hash, tag},
     marks::blunders,
     store::{Application, Applied, Shared},
@@ -74,6 +77,7 @@ pub struct Deferred {
     pub(crate) expected: Expected,
     pub(crate) position: Arc<Position>,
     pub(crate) units: Vec<Applied>,
+    pub(crate) ops: Vec<copied::Op>,
     pub(crate) writer: u32,
 }
 
@@ -139,8 +143,9 @@ impl SimSink {
         batch: &mut Batch<'_>,
         script: Script,
         part: &mut Option<Applied>,
-    ) -> Result<Vec<Applied>, SinkError> {
-        let mut units = Vec::new();
+    ) -> Result<(Vec<Applied>, Vec<copied::Op>), SinkError> {
+        let (mut units, mut ops) = (Vec::new(), Vec::new());
+        let mut copies = batch.expected().position().map(|p| p.copies().clone()).unwrap_or_default();
         while let Some(unit) = batch.next().await? {
             match unit {
                 Unit::Transaction(mut transaction) => {
@@ -152,10 +157,14 @@ impl SimSink {
                             None => break,
                             Some(Item::Change(change)) => {
                                 hash_change(&mut hash, &change)?;
+                                copied_change(&change, &mut ops)?;
                                 changes += 1;
                                 *part = Some(Applied { gtid, hash: hash.0, changes });
                             }
-                            Some(Item::SchemaChange(change)) => hash_schema_change(&mut hash, change),
+                            Some(Item::SchemaChange(change)) => {
+                                hash_schema_change(&mut hash, change);
+                                ops.extend(change.gtid.map(copied::Op::Altered));
+                            }
                         }
                         if script.change_us > 0 {
                             self.until(self.now() + script.change_us).await;
@@ -173,13 +182,13 @@ impl SimSink {
                     let mut hash = Hash::default();
                     hash_schema_change(&mut hash, change);
                     units.push(Applied { gtid: change.gtid, hash: hash.0, changes: 0 });
+                    ops.extend(change.gtid.map(copied::Op::Altered));
                 }
-                // Nothing here asks for a copy.
-                Unit::SnapshotRows(rows) => rows.skip(),
+                Unit::SnapshotRows(rows) => copied_rows(rows, &mut copies, &mut ops)?,
                 Unit::Progress(_) => {}
             }
         }
-        Ok(units)
+        Ok((units, ops))
     }
 }
 
@@ -193,15 +202,15 @@ impl Sink for SimSink {
         self.until(script.begin_at).await;
         let mut part = None;
         let expected = batch.expected().clone();
-        let units = match self.read(&mut batch, script, &mut part).await {
-            Ok(units) => units,
+        let (units, ops) = match self.read(&mut batch, script, &mut part).await {
+            Ok(read) => read,
             Err(error) => {
                 if let Some(part) = part
                     && blunders(Blunder::KeepAborted)
                     && let Some(kept) = expected.position()
                 {
                     let writer = lock(&self.stage).writer;
-                    lock(&self.store).commit(&expected, &Arc::new(kept.clone()), vec![part], writer)?;
+                    lock(&self.store).commit(&expected, &Arc::new(kept.clone()), vec![part], &[], writer)?;
                 }
                 return Err(error);
             }
@@ -210,7 +219,7 @@ impl Sink for SimSink {
         if script.commit_us > 0 {
             self.until(self.now() + script.commit_us).await;
         }
-        let write = Write { expected, position: Arc::new(ack.position().clone()), units };
+        let write = Write { expected, position: Arc::new(ack.position().clone()), units, ops };
         if lock(&self.stage).library {
             self.apply_then_store(write, script).await?;
         } else {
@@ -225,11 +234,12 @@ struct Write {
     expected: Expected,
     position: Arc<Position>,
     units: Vec<Applied>,
+    ops: Vec<copied::Op>,
 }
 
 impl SimSink {
     /// The library owns the position: the sink applies, then the store stores, and anything may come between.
-    async fn apply_then_store(&self, write: Write, script: Script) -> Result<(), SinkError> {
+    async fn apply_then_store(&self, mut write: Write, script: Script) -> Result<(), SinkError> {
         let at = |here: bool| if here { script.outcome } else { Outcome::Ok };
         let at_sink = at(!script.at_store);
         let first = blunders(Blunder::StoreFirst);
@@ -237,17 +247,17 @@ impl SimSink {
             self.commit(Write { units: write.units.clone(), ..write_of(&write) }, Outcome::Ok).await?;
         }
         match at_sink {
-            Outcome::Ok => self.applied(&write),
+            Outcome::Ok => self.applied(&mut write),
             // What lands late lands at the store only; here it is as good as an answer that is lost.
             Outcome::AnswerLost | Outcome::Late => {
-                self.applied(&write);
+                self.applied(&mut write);
                 return failed(FailureClass::Unknown);
             }
             Outcome::Transient => return failed(FailureClass::Transient),
             Outcome::NothingAndLost => return failed(FailureClass::Unknown),
             Outcome::Hang => return std::future::pending().await,
             Outcome::HangLate => {
-                self.applied(&write);
+                self.applied(&mut write);
                 return std::future::pending().await;
             }
             Outcome::Permanent => return failed(FailureClass::Permanent),
@@ -260,7 +270,8 @@ impl SimSink {
         self.commit(write, at(script.at_store)).await
     }
 
-    fn applied(&self, write: &Write) {
+    fn applied(&self, write: &mut Write) {
+        lock(&self.store).target.apply(&std::mem::take(&mut write.ops));
         let stage = lock(&self.stage);
         let application = Application {
             writer: stage.writer,
@@ -275,27 +286,27 @@ impl SimSink {
     /// One atomic write on its condition, as the script wants it.
     async fn commit(&self, write: Write, outcome: Outcome) -> Result<(), SinkError> {
         let writer = lock(&self.stage).writer;
-        let Write { expected, position, units } = write;
+        let Write { expected, position, units, ops } = write;
         match outcome {
             Outcome::Ok => {
-                lock(&self.store).commit(&expected, &position, units, writer)?;
+                lock(&self.store).commit(&expected, &position, units, &ops, writer)?;
                 // The world may end the process here, between commit and answer.
                 self.linger().await;
                 Ok(())
             }
             Outcome::Transient => failed(FailureClass::Transient),
             Outcome::AnswerLost => {
-                lock(&self.store).commit(&expected, &position, units, writer)?;
+                lock(&self.store).commit(&expected, &position, units, &ops, writer)?;
                 failed(FailureClass::Unknown)
             }
             Outcome::NothingAndLost => failed(FailureClass::Unknown),
             Outcome::Late => {
-                lock(&self.stage).deferred.push(Deferred { expected, position, units, writer });
+                lock(&self.stage).deferred.push(Deferred { expected, position, units, ops, writer });
                 failed(FailureClass::Unknown)
             }
             Outcome::Hang => std::future::pending().await,
             Outcome::HangLate => {
-                lock(&self.stage).deferred.push(Deferred { expected, position, units, writer });
+                lock(&self.stage).deferred.push(Deferred { expected, position, units, ops, writer });
                 std::future::pending().await
             }
             Outcome::Permanent => failed(FailureClass::Permanent),
@@ -316,7 +327,12 @@ impl SimSink {
 }
 
 fn write_of(write: &Write) -> Write {
-    Write { expected: write.expected.clone(), position: Arc::clone(&write.position), units: Vec::new() }
+    Write {
+        expected: write.expected.clone(),
+        position: Arc::clone(&write.position),
+        units: Vec::new(),
+        ops: Vec::new(),
+    }
 }
 
 fn failed(class: FailureClass) -> Result<(), SinkError> {
@@ -326,6 +342,59 @@ fn failed(class: FailureClass) -> Result<(), SinkError> {
 /// Locks what nothing ever poisons: the simulator has one thread.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().expect("one thread")
+}
+
+/// A row of a table that is copied: its key and its hash.
+fn handed(row: Option<Row<'_>>) -> Result<copied::Handed, SinkError> {
+    let (mut key, mut hash) = (0, Hash::default());
+    let Some(row) = row else { return Ok((key, hash.0)) };
+    row.each(|at, value| {
+        if let Value::Int(n) = value {
+            if at == 0 {
+                key = n;
+            }
+            hash.number(at as u8, n.cast_unsigned());
+        } else if let Value::Blob(bytes) = value {
+            hash.bytes(at as u8, bytes);
+        } else if !matches!(value, Value::Null) {
+            hash_value(&mut hash, value);
+        }
+    })?;
+    Ok((key, hash.0))
+}
+
+fn copied_change(change: &Change<'_>, ops: &mut Vec<copied::Op>) -> Result<(), SinkError> {
+    let Some(table) = copied::number(change.table.schema(), change.table.table()) else { return Ok(()) };
+    ops.push(match change.op {
+        Op::Insert => copied::Op::Insert(table, handed(change.after)?),
+        Op::Update => copied::Op::Update(table, handed(change.before)?, handed(change.after)?),
+        Op::Delete => copied::Op::Delete(table, handed(change.before)?),
+    });
+    Ok(())
+}
+
+/// A chunk, and how far it takes its table's copy.
+fn copied_rows(
+    mut rows: SnapshotRows<'_>,
+    copies: &mut Copies,
+    ops: &mut Vec<copied::Op>,
+) -> Result<(), SinkError> {
+    let Some(chunk) = rows.chunk() else { return Ok(()) };
+    let Some(table) = copied::number(chunk.table.schema(), chunk.table.table()) else {
+        rows.skip();
+        return Ok(());
+    };
+    let name = (String::from(chunk.table.schema()), String::from(chunk.table.table()));
+    let before = copies.get(&name).cloned().unwrap_or_else(TableCopy::waiting);
+    let after = chunk.advance.copies.get(&name).cloned().unwrap_or_else(|| before.clone());
+    let key = |key: &Option<KeyParts>| key.as_ref().and_then(crate::oracle::copy::key);
+    let to = if chunk.last { key(&before.upto) } else { key(&after.key) };
+    ops.push(copied::Op::Chunk { table, first: chunk.number == 0, range: (key(&before.key), to) });
+    copies.insert(name, after);
+    while let Some(change) = rows.next()? {
+        ops.push(copied::Op::Copied(table, handed(change.after)?));
+    }
+    Ok(())
 }
 
 /// Adds a change as a sink was handed it.

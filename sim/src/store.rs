@@ -7,7 +7,11 @@ use capstan_core::{
     gtid::{Gtid, GtidSet},
 };
 
-use crate::{marks::blunders, sink::Blunder};
+use crate::{
+    copied::{Op, Target},
+    marks::blunders,
+    sink::Blunder,
+};
 
 /// One unit as the sink has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +57,8 @@ pub struct Application {
 pub struct Store {
     /// The stored position.
     pub position: Option<Arc<Position>>,
+    /// The tables that are copied, as the target has them.
+    pub target: Target,
     /// Commits that no oracle has seen yet.
     pub unseen: Vec<Commit>,
     /// Applied batches that no oracle has seen yet, where the position is kept elsewhere.
@@ -76,6 +82,7 @@ impl Store {
         expected: &Expected,
         position: &Arc<Position>,
         units: Vec<Applied>,
+        ops: &[Op],
         writer: u32,
     ) -> Result<(), Mismatch> {
         if let Err(mismatch) = expected.check(self.position.as_deref())
@@ -84,6 +91,7 @@ impl Store {
             self.refused += 1;
             return Err(mismatch);
         }
+        self.target.apply(ops);
         let before = self.position.replace(Arc::clone(position));
         self.unseen.push(Commit { before, after: Arc::clone(position), units, writer });
         self.commits += 1;

@@ -1,6 +1,10 @@
 //! What was committed, in order: the truth that a sink is held against.
 
+use std::collections::BTreeMap;
+
 use capstan_core::gtid::{Gtid, GtidSet};
+
+use crate::copied::History;
 
 /// One committed group.
 #[derive(Clone, Debug)]
@@ -41,6 +45,10 @@ pub enum Poison {
 pub struct Truth {
     /// In the order of the log.
     pub entries: Vec<Entry>,
+    /// Transactions that came to light with a failover, and what a sink must get of each, once, at any place.
+    pub errant: BTreeMap<Gtid, (u64, u64)>,
+    /// What those that concern tables that are copied wrote: they may be delivered in part, or not at all.
+    pub writes: History,
 }
 
 impl Truth {

@@ -53,6 +53,12 @@ pub enum Shape {
     BigCompressed,
     /// Above it, ended by ROLLBACK.
     BigRolledBack,
+    /// Changes of tables that are copied; of no pool.
+    Copied,
+    /// The same, above `stream_above`.
+    CopiedLarge,
+    /// Changes of their keys.
+    CopiedMoved,
 }
 
 impl Shape {
@@ -82,6 +88,9 @@ impl Shape {
             Self::Big => "big",
             Self::BigCompressed => "big-compressed",
             Self::BigRolledBack => "big-rolled-back",
+            Self::Copied => "copied",
+            Self::CopiedLarge => "copied-large",
+            Self::CopiedMoved => "copied-moved",
         }
     }
 }
@@ -105,6 +114,9 @@ pub const SHAPES: &[Shape] = &[
     Shape::BigCompressed,
     Shape::BigRolledBack,
 ];
+
+/// Those of tables that are copied.
+pub const COPIED_SHAPES: [Shape; 3] = [Shape::Copied, Shape::CopiedLarge, Shape::CopiedMoved];
 
 /// Makes transactions. What is in them comes from a pool that is encoded once for all runs; a group's head,
 /// with its GTID and time, is its own.
@@ -255,7 +267,10 @@ impl Maker {
             | Shape::Stored
             | Shape::Big
             | Shape::BigCompressed
-            | Shape::BigRolledBack => self.rows(shape, &mut hash),
+            | Shape::BigRolledBack
+            | Shape::Copied
+            | Shape::CopiedLarge
+            | Shape::CopiedMoved => self.rows(shape, &mut hash),
         };
         if let Shape::Compressed | Shape::Stored | Shape::BigCompressed = shape {
             let compress = shape != Shape::Stored;
@@ -381,7 +396,10 @@ impl Maker {
             | Shape::Compressed
             | Shape::Stored
             | Shape::Big
-            | Shape::BigCompressed => End::Xid,
+            | Shape::BigCompressed
+            | Shape::Copied
+            | Shape::CopiedLarge
+            | Shape::CopiedMoved => End::Xid,
         };
         Group::changes(&statements, &end)
     }

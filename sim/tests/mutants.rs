@@ -114,3 +114,24 @@ fn impatience_with_a_sink_that_waits_is_seen() {
     let _making = making(Mistake::Core(Mutant::ImpatientWithWaiting));
     assert_eq!(story().unwrap_err().oracle, "patience");
 }
+
+/// A sink that has failed for as long as it may, and then works though its answer is lost: what is stored tells.
+#[test]
+fn a_sink_is_not_given_up_before_what_is_stored_is_read() {
+    let story = |after: u64| {
+        let mut world = World::story(|_| {});
+        world.pass(60 * SECOND)?;
+        world.happens(Fault::NothingAndLost, 3600.0)?;
+        world.commits(Shape::Small);
+        world.pass(after * SECOND)?;
+        world.happens(Fault::AnswerLost, 3600.0)?;
+        world.pass(120 * SECOND)?;
+        world.ends_well()
+    };
+    // The first attempt behind the bound is the one that works.
+    let all = || (500..600).step_by(4).map(story);
+    assert!(all().all(|told| told == Ok(())));
+    let _making = making(Mistake::Core(Mutant::HaltUnread));
+    let seen: Vec<_> = all().filter_map(Result::err).map(|failure| failure.oracle).collect();
+    assert!(!seen.is_empty() && seen.iter().all(|oracle| *oracle == "halt-soundness"), "{seen:?}");
+}

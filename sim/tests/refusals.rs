@@ -18,6 +18,7 @@ use capstan_core::{
     gtid::{Gtid, Tag, Uuid},
     halt::Code,
     link::{Login, Secret, TlsMode},
+    probe::Mutant,
     replica::{
         ApiMisuse, DialEpoch, Input, Link, LoadReason, Loaded, LostReason, Output, Replica, WakeReason,
     },
@@ -25,7 +26,10 @@ use capstan_core::{
     time::Now,
 };
 use capstan_fake_source::{Server, server::SessionId};
-use sim::workload::{Shape, Workload};
+use sim::{
+    marks::{Mistake, Watched, making},
+    workload::{Shape, Workload},
+};
 
 const SECOND: u64 = 1_000_000;
 const SOURCE: Uuid = Uuid([1; 16]);
@@ -60,7 +64,7 @@ enum Rest {
 
 /// A core, the server it speaks to, and a sink that takes everything at once.
 struct Pair {
-    core: Replica,
+    core: Replica<Watched>,
     server: Server,
     session: Option<SessionId>,
     epoch: DialEpoch,
@@ -79,7 +83,7 @@ impl Pair {
             let gtid = Gtid::new(SOURCE, Tag::NONE, gno).unwrap();
             server.append(&workload.make(Shape::Small, gtid, 1_795_000_000 * SECOND + gno).0);
         }
-        let core = Replica::new(config, [7; 32], Now(0));
+        let core = Replica::probed(config, [7; 32], Now(0));
         Self {
             core,
             server,
@@ -448,4 +452,24 @@ fn a_goal_that_is_reached_already_ends_before_the_stream() {
     let mut pair = Pair::new(Config { until: Some(Until::Now), ..config(Start::Earliest) }, None);
     assert_eq!(pair.runs(), Rest::Stopped);
     assert!(pair.core.facts().executed.as_ref().is_some_and(|set| set.count() == 3));
+}
+
+/// What each of these tests is about, taken out of the core: it fails.
+#[test]
+fn every_guard_is_seen_to_be_gone() {
+    for (mutant, test) in [
+        (Mutant::RetryRefused, what_a_server_says_instead_of_its_greeting as fn()),
+        (Mutant::RetryRefused, a_wrong_password_is_no_passing_trouble),
+        (Mutant::RetryNonsense, what_does_not_speak_the_protocol),
+        (Mutant::RetryTooLarge, a_packet_of_the_stream_over_the_limit_halts_by_its_name),
+        (Mutant::RetryRefused, what_a_server_says_instead_of_the_stream),
+        (Mutant::AnyDial, what_is_said_of_an_earlier_dial_is_ignored),
+        (Mutant::WaitForEver, silence_ends_a_link_and_sleep_does_not),
+        (Mutant::SleepCounts, silence_ends_a_link_and_sleep_does_not),
+        (Mutant::AnyStart, a_start_fits_what_is_stored_or_halts),
+        (Mutant::GoalUnseen, a_goal_that_is_reached_already_ends_before_the_stream),
+    ] {
+        let _making = making(Mistake::Core(mutant));
+        assert!(std::panic::catch_unwind(test).is_err(), "{} is not seen", mutant.name());
+    }
 }

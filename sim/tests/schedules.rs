@@ -11,6 +11,7 @@
 
 use std::io::Write as _;
 
+use capstan_core::probe::Mark;
 use sim::{
     choices::{Choices, from_hex, seed_of},
     fault::{ALL, Fault},
@@ -84,6 +85,45 @@ fn schedules_keep_every_promise_of_a_position_beside_the_sink() {
     }
 }
 
+/// The same while two tables are copied.
+#[test]
+fn schedules_keep_every_promise_of_an_initial_copy() {
+    let (least, most) = if optimised() { (1_500, 6_000) } else { (30, 30) };
+    let (_, seed) = fresh();
+    for library in [false, true] {
+        let done = batch(seed.., Wishes { library, copy: true, ..Wishes::default() }, |done| {
+            let all = done.marks.iter().all(|(mark, n)| n > 0 || !OF_COPY.contains(&mark));
+            done.schedules >= most || done.schedules >= least && all
+        });
+        say(&format!("with an initial copy: {}", done.table()));
+        if let Some(failure) = &done.failure {
+            panic!("{failure}");
+        }
+        let never: Vec<_> =
+            OF_COPY.iter().filter(|of| done.marks.iter().any(|(m, n)| m == **of && n == 0)).collect();
+        assert!(
+            never.is_empty() || !optimised(),
+            "NEVER TAKEN, so nothing was proved of these branches: {never:?}"
+        );
+    }
+}
+
+/// Branches of the core that only an initial copy has.
+const OF_COPY: &[Mark] = &[
+    Mark::CopyJudged,
+    Mark::CopyWaits,
+    Mark::CutGivenUp,
+    Mark::CutTooOld,
+    Mark::CutAged,
+    Mark::LockToWrite,
+    Mark::LockPaused,
+    Mark::LockTooLong,
+    Mark::ViewWaitedFor,
+    Mark::ChunkFailed,
+    Mark::CopyLost,
+    Mark::CopyElsewhere,
+];
+
 /// Each class alone, until it has taken hold: a fault that never happens proves nothing.
 #[test]
 fn every_fault_happens_and_is_survived_or_halts_by_its_name() {
@@ -149,8 +189,10 @@ fn saved_tapes_pass() {
         let text = std::fs::read_to_string(&path).unwrap();
         let tape = text.lines().find(|line| !line.starts_with('#')).and_then(from_hex);
         let tape = tape.unwrap_or_else(|| panic!("{}: no tape", path.display()));
-        let report = run(Choices::replay(tape), Wishes::default(), false);
-        assert!(report.result.is_ok(), "{}: {}", path.display(), tell(None, &report, Wishes::default()));
+        let of = |kind: &str| text.lines().any(|line| line.starts_with('#') && line.contains(kind));
+        let wishes = Wishes { library: of("--library"), copy: of("--copy"), ..Wishes::default() };
+        let report = run(Choices::replay(tape), wishes, false);
+        assert!(report.result.is_ok(), "{}: {}", path.display(), tell(None, &report, wishes));
         played += 1;
     }
     assert!(played >= 8, "{played} tapes");

@@ -490,3 +490,22 @@ fn a_number_that_a_dying_server_had_begun_to_write_is_no_other_history() {
     });
     assert!(world.counts.halts.is_empty(), "{:?}", world.counts.halts);
 }
+
+/// A packet holds less than 16 MiB: what is as long as that, or longer, comes in several.
+#[test]
+fn row_events_around_the_length_of_a_packet() {
+    const PACKET_MAX: usize = 0xff_ffff;
+    let world = told(World::story(|plan| plan.huge = true), |world| {
+        world.commits(Shape::Small);
+        for bytes in [PACKET_MAX - 100, PACKET_MAX - 50, PACKET_MAX, PACKET_MAX + 1_000_000] {
+            world.commits_row_of(bytes);
+        }
+        world.pass(10 * SECOND)?;
+        // Inside one of them the link ends.
+        world.commits_row_of(PACKET_MAX + 1);
+        world.happens(Fault::Reset, 1.0)?;
+        world.commits(Shape::Small);
+        world.ends_well()
+    });
+    assert!(world.is_reached() && world.halted().is_none(), "{:?}", world.counts);
+}

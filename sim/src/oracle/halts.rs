@@ -34,7 +34,7 @@ pub struct World<'a> {
     pub sink_permanent: bool,
     /// For how long sink or position have been failing, µs.
     pub sink_trouble: u64,
-    /// Another process uses the same identity.
+    /// A server has ended its dump in favour of another process of the same identity.
     pub rival: bool,
     /// It was started with a start position although one is stored, or without although none is.
     pub start_conflict: bool,
@@ -42,10 +42,15 @@ pub struct World<'a> {
     pub restored: bool,
     /// `log_bin` is off.
     pub log_bin_off: bool,
+    /// For how long a prepared transaction has had the lock of a table that is copied, µs.
+    pub blocked: u64,
 }
 
 /// Time without life before trouble ends a pipeline, less what a heartbeat takes, µs.
 const LIFELESS_MIN: u64 = 570_000_000;
+
+/// How long a prepared transaction is waited for, less a pause, µs.
+const BLOCKED_MIN: u64 = 9_000_000;
 
 /// Whether the halt has a cause.
 #[expect(
@@ -83,6 +88,7 @@ pub fn sound(world: &World<'_>) -> Result<(), Failure> {
         Code::ServerIdConflict => world.rival,
         Code::StartPositionConflict | Code::StartPositionRequired => world.start_conflict,
         Code::PositionRegressed => world.restored,
+        Code::SnapshotBlockedByXa | Code::SnapshotLockUnavailable => world.blocked >= BLOCKED_MIN,
         // No other code has a cause in this world.
         _ => false,
     };

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod bounds;
+pub mod copy;
 pub mod fencing;
 pub mod grammar;
 pub mod halts;

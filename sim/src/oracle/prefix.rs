@@ -4,7 +4,10 @@
 use capstan_core::{deliver::Position, gtid::GtidSet};
 
 use super::Failure;
-use crate::{store::Commit, truth::Truth};
+use crate::{
+    store::{Applied, Commit},
+    truth::Truth,
+};
 
 /// How far the sink has come.
 #[derive(Clone, Debug, Default)]
@@ -30,9 +33,28 @@ impl Prefix {
         let known = |gtid| self.base.as_ref().is_some_and(|base| base.contains(gtid));
         let empty = GtidSet::new();
         let before = commit.before.as_deref().map_or(&empty, Position::gtid_set);
-        let (mut at, mut walked, mut units) = (self.done, 0, commit.units.iter());
+        let (mut at, mut walked, mut units) = (self.done, 0, commit.units.iter().peekable());
         let reaches = |entry: &crate::truth::Entry| entry.gtid.as_ref().is_some_and(|g| after.contains(g));
+        // Wherever it comes, it comes once.
+        let errant = |units: &mut std::iter::Peekable<std::slice::Iter<'_, Applied>>| {
+            let is = |unit: &&Applied| unit.gtid.is_some_and(|gtid| truth.errant.contains_key(&gtid));
+            while let Some(unit) = units.next_if(is) {
+                let Some(gtid) = unit.gtid else { continue };
+                let content = truth.errant.get(&gtid);
+                if before.contains(&gtid) || content != Some(&(unit.hash, unit.changes)) {
+                    return fail(format!("{gtid} came again, or with other values"));
+                }
+            }
+            Ok(())
+        };
+        for gtid in truth.errant.keys().filter(|gtid| after.contains(gtid) && !before.contains(gtid)) {
+            walked += 1;
+            if !known(gtid) && !commit.units.iter().any(|unit| unit.gtid.as_ref() == Some(gtid)) {
+                return fail(format!("{gtid} is in the position and its rows are not there"));
+            }
+        }
         while let Some(entry) = truth.entries.get(at) {
+            errant(&mut units)?;
             if !reaches(entry) {
                 // Entries that were lost with their server may be missing, if the history goes on.
                 let next = truth.entries[at..].iter().position(|entry| !entry.lost);
@@ -53,6 +75,11 @@ impl Prefix {
             if let Some(poison) = entry.poison {
                 return fail(format!("{gtid} ({poison:?}) was passed"));
             }
+            if truth.writes.of(gtid).is_some() {
+                // Of a table that is copied: row by row, that is another oracle's business.
+                units.next_if(|unit| unit.gtid.as_ref() == Some(gtid));
+                continue;
+            }
             let Some((hash, changes)) = entry.content else { continue };
             match units.next() {
                 None => return fail(format!("{gtid} is in the position and its rows are not there")),
@@ -68,6 +95,7 @@ impl Prefix {
                 Some(_) => {}
             }
         }
+        errant(&mut units)?;
         if let Some(unit) = units.next() {
             return fail(format!(
                 "{:?} came and is not due (again, too early, or never committed)",

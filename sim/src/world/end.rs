@@ -1,9 +1,16 @@
 //! The end of a run: everything is healed, and must come about.
 
-use capstan_core::replica::Input;
+use capstan_core::{gtid::Gtid, replica::Input};
+use capstan_fake_source::Server;
 
 use super::{CONVERGE_WITHIN, Directed, Regimes, SECOND, World};
-use crate::{oracle::Failure, process::Reading, sink::lock, workload::Shape};
+use crate::{
+    copied::NAMES,
+    oracle::{Failure, copy},
+    process::Reading,
+    sink::lock,
+    workload::Shape,
+};
 
 impl World {
     /// Every regime ends, everything works again.
@@ -14,9 +21,13 @@ impl World {
         self.regimes = Regimes::default();
         self.directed = Directed::default();
         self.commits_left = 0;
+        self.no_more_open();
+        self.copy.alter_at = None;
+        self.servers.iter_mut().for_each(Server::settles);
         for server in &mut self.servers {
             server.set("log_bin", "ON");
             server.refuses = None;
+            (0..NAMES.len()).for_each(|table| server.prepares(table, false));
         }
         let now = self.now;
         for process in &mut self.processes {
@@ -37,6 +48,7 @@ impl World {
                 return Ok(());
             }
             if self.has_converged() {
+                self.copied_whole()?;
                 return self.drained();
             }
             let unaware = self.processes.len() > 1 || self.facts.restored;
@@ -73,7 +85,23 @@ impl World {
         let store = lock(&self.store);
         let position = store.gtid_set();
         let executed = self.servers[self.primary].executed();
-        self.truth.is_reached(position) && position.is_none_or(|position| position.is_subset(executed))
+        let has = |gtid: &Gtid| position.is_some_and(|position| position.contains(gtid));
+        if self.truth.errant.keys().any(|gtid| executed.contains(gtid) && !has(gtid)) {
+            return false;
+        }
+        let copied = !self.plan.copy || copy::is_done(store.position.as_deref());
+        copied
+            && self.truth.is_reached(position)
+            && position.is_none_or(|position| position.is_subset(executed))
+    }
+
+    /// What was copied is what there is, however it came.
+    fn copied_whole(&self) -> Result<(), Failure> {
+        let store = lock(&self.store);
+        match store.position.as_deref() {
+            Some(position) if self.plan.copy => copy::check(&self.truth.writes, position, &store.target),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// What has not come about.
@@ -81,7 +109,10 @@ impl World {
         let store = lock(&self.store);
         let position = store.gtid_set();
         let next = self.truth.next_after(position);
-        format!("not converged: {:?}; the next entry is {next:?}; stored is {position:?}", self.processes)
+        format!(
+            "not converged: {:?}; the next entry is {next:?}; stored is {:?}",
+            self.processes, store.position
+        )
     }
 
     /// A pipeline that is where it should be stops when it is asked to.

@@ -11,6 +11,7 @@ use capstan_fake_source::server::Damage;
 
 use super::{Backup, SECOND, World, net::State};
 use crate::{
+    copied::Target,
     extras,
     fault::Fault,
     oracle::Failure,
@@ -76,6 +77,7 @@ impl World {
                 if fault == Fault::ServerCrash && !self.facts.reset {
                     self.dies_in_group();
                 }
+                self.no_more_open();
                 self.servers[self.primary].restart(fault == Fault::Restart, 9);
                 true
             }
@@ -84,6 +86,7 @@ impl World {
                 let behind = 1 + self.choices.below(4) as usize;
                 self.failover(behind, false)
             }
+            Fault::FailoverErrant => self.failover_errant(),
             Fault::FailoverLost => {
                 let behind = 1 + self.choices.below(4) as usize;
                 self.failover(behind, true)
@@ -141,6 +144,12 @@ impl World {
                 }
                 false
             }
+            Fault::CopyLinkLost => {
+                let which = self.choices.below(4);
+                self.cut_copy(which, LostReason::Reset)
+            }
+            Fault::PreparedXa => self.prepared_xa(until),
+            Fault::AlterCopied => self.alter_copied(),
             Fault::TimeJump => {
                 self.now += lasts * 10;
                 true
@@ -227,6 +236,7 @@ impl World {
         if !self.backlog.is_empty() || self.facts.reset {
             return false;
         }
+        self.no_more_open();
         let reason = if self.choices.chance(1, 2) { LostReason::Reset } else { LostReason::Eof };
         self.cut(reason);
         let old = self.primary;
@@ -241,6 +251,10 @@ impl World {
             for entry in &mut self.truth.entries {
                 entry.lost |= entry.gtid.as_ref().is_some_and(|gtid| gone.contains(gtid));
             }
+            let entries = &self.truth.entries;
+            let lost: GtidSet =
+                entries.iter().filter(|entry| entry.lost).filter_map(|entry| entry.gtid).collect();
+            self.copy.copied.rebuilt(&self.truth.writes, |gtid| !lost.contains(gtid));
             // Nobody has to begin behind what is gone.
             let executed = self.servers[self.primary].executed();
             for process in &mut self.processes {
@@ -259,6 +273,28 @@ impl World {
         self.regimes.log_bin_off = 0;
         self.servers[self.primary].set("log_bin", "ON");
         self.servers[old].set("log_bin", "ON");
+        true
+    }
+
+    /// Another server takes over that has everything, and among it a transaction that nobody knew of. It is new to a
+    /// pipeline wherever that stands, and comes first.
+    fn failover_errant(&mut self) -> bool {
+        if self.plan.copy || !self.failover(0, false) {
+            return false;
+        }
+        let behind = self.choices.below(5) as usize;
+        let gtid = self.gtid();
+        let at = super::SOURCE_EPOCH + self.now;
+        let (group, entry) = self.workload.make(Shape::Small, gtid, at);
+        for (index, server) in self.servers.iter_mut().enumerate() {
+            // The others get it from their new source, so it comes last there.
+            let newer = server.take_back(if index == self.primary { behind } else { 0 });
+            server.append(&group);
+            newer.iter().for_each(|group| server.append(group));
+        }
+        self.counts.transactions += 1;
+        self.note(|| format!("it has {gtid} behind the newest {behind}"));
+        self.truth.errant.extend(entry.content.map(|content| (gtid, content)));
         true
     }
 
@@ -300,7 +336,7 @@ impl World {
             .union(lock(&self.store).gtid_set().unwrap_or(&GtidSet::new()));
         let all_known = |p: &Position| executed.iter().all(|(tsid, _)| p.last().contains_key(&tsid));
         let knows = lock(&self.store).position.as_ref().is_some_and(|p| !p.last().is_empty() && all_known(p));
-        if !self.backlog.is_empty() || !knows {
+        if !self.backlog.is_empty() || !knows || self.plan.copy {
             return false;
         }
         while !self.processes.is_empty() {
@@ -338,7 +374,9 @@ impl World {
             return false;
         }
         let current = self.copy();
-        let Some(Backup { position, prefix, fencing }) = self.backup.replace(current) else { return false };
+        let Some(Backup { position, target, prefix, fencing }) = self.backup.replace(current) else {
+            return false;
+        };
         if position.is_none() {
             return false;
         }
@@ -353,7 +391,13 @@ impl World {
         }
         self.deferred.clear();
         self.note(|| format!("the target is restored at {position:?}"));
-        lock(&self.store).position = position;
+        {
+            let mut store = lock(&self.store);
+            store.position = position;
+            // What schema changes did in between is known all the same.
+            let alterations = std::mem::take(&mut store.target.alterations);
+            store.target = Target { alterations, ..target };
+        }
         self.prefix = prefix;
         self.fencing = fencing;
         true

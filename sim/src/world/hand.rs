@@ -94,8 +94,8 @@ impl World {
     pub(super) fn land(&mut self) {
         let Some(at) = self.deferred.iter().position(|(at, _)| *at <= self.now) else { return };
         let (_, deferred) = self.deferred.remove(at);
-        let Deferred { expected, position, units, writer } = deferred;
-        let landed = lock(&self.store).commit(&expected, &position, units, writer);
+        let Deferred { expected, position, units, ops, writer } = deferred;
+        let landed = lock(&self.store).commit(&expected, &position, units, &ops, writer);
         self.note(|| format!("a late write of {position} lands: {landed:?}"));
     }
 }

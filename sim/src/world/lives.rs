@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use capstan_core::{
-    config::{Config, Start, Until},
+    config::{Config, Limits, Start, Until},
     gtid::{Gtid, GtidSet},
     halt::Code,
     replica::Input,
 };
+use capstan_fake_source::Server;
 
-use super::{SECOND, SETTINGS, World};
+use super::{SECOND, SETTINGS, World, copying::COPYING};
 use crate::{
     fault::Fault,
     oracle::Failure,
@@ -38,6 +39,13 @@ impl World {
             }
         };
         let until = self.plan.until.clone().map(Until::Set);
+        if self.plan.huge {
+            let limits = Limits { row_event_max: 64 << 20, retained_max: 64 << 20, ..SETTINGS.limits };
+            return Config { start, until, limits, ..SETTINGS.clone() };
+        }
+        if self.plan.copy {
+            return Config { start: Start::Stored, until, ..COPYING.clone() };
+        }
         Config { start, until, ..SETTINGS.clone() }
     }
 
@@ -47,6 +55,8 @@ impl World {
         let id = self.next_process;
         self.next_process += 1;
         self.note(|| format!("process {id} starts with {:?}", config.start));
+        // What was sent to the process before it, this one cannot know of.
+        self.servers.iter_mut().for_each(Server::settles);
         let mut seed = [0; 32];
         seed[..4].copy_from_slice(&id.to_le_bytes());
         seed[4..8].copy_from_slice(&self.choices.below(1 << 20).to_le_bytes());
@@ -100,7 +110,7 @@ impl World {
         let process = self.processes.remove(index);
         self.note(|| format!("process {} is killed", process.id));
         self.tally(&process);
-        self.drop_link(process.id);
+        self.drop_links(process.id);
         if self.processes.is_empty() {
             self.respawn_at = Some(self.now + after);
         }
@@ -143,7 +153,7 @@ impl World {
                 *self.counts.halts.entry(halt.code.as_str()).or_default() += 1;
                 self.note(|| format!("process {} halts: {:?} {:?}", process.id, halt.code, halt.place));
                 self.halt_is_sound(&process, halt.code)?;
-                self.drop_link(process.id);
+                self.drop_links(process.id);
                 // What an operator mends by starting again.
                 let again = matches!(
                     halt.code,
@@ -156,6 +166,8 @@ impl World {
                         | Code::StreamStalled
                         | Code::BinlogDisabled
                         | Code::PositionReadFailed
+                        | Code::SnapshotBlockedByXa
+                        | Code::SnapshotLockUnavailable
                 ) || (halt.code == Code::UnknownEventType && self.facts.unknown)
                     || (halt.code == Code::SinkFailed && !self.facts.sink_permanent)
                     || self.facts.restored;
@@ -171,7 +183,7 @@ impl World {
             Some(End::Stopped) => {
                 self.counts.stopped += 1;
                 self.note(|| format!("process {} has stopped", process.id));
-                self.drop_link(process.id);
+                self.drop_links(process.id);
                 if last {
                     self.respawn_at = Some(self.now + SECOND);
                 }

@@ -1,5 +1,6 @@
 //! The world: servers, network, sink, processes, time. One loop, no runtime.
 
+mod copying;
 mod end;
 mod faults;
 mod hand;
@@ -11,7 +12,7 @@ mod source;
 mod story;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, LazyLock, Mutex},
     time::Duration,
 };
@@ -23,14 +24,15 @@ use capstan_core::{
     gtid::{Tsid, Uuid},
     halt::Code,
     link::{Login, Secret, TlsMode},
-    replica::{Input, Read},
+    replica::{DialEpoch, Input, Link as LinkKind, Read},
 };
 use capstan_fake_source::{Group, Server};
 
 pub use self::moments::{Moment, When};
-use self::net::Link;
+use self::net::{Link, LinkId};
 use crate::{
     choices::Choices,
+    copied::Target,
     extras::Extras,
     fault::Fault,
     oracle::{Failure, bounds::Dials, fencing::Fencing, prefix::Prefix, progress::Steps, window::Window},
@@ -98,6 +100,12 @@ pub struct Counts {
     pub refused: u64,
     /// Processes that stopped as they were asked to.
     pub stopped: u64,
+    /// Chunks of initial copies that were stored.
+    pub chunks: u64,
+    /// Locks that were asked for, to read and to write.
+    pub locks: (u64, u64),
+    /// Statements that an initial copy had interrupted.
+    pub interrupted: u64,
     /// Transactions that were streamed, and aborted.
     pub streamed: u64,
     /// Aborts.
@@ -114,6 +122,8 @@ struct Regimes {
     torn: u64,
     trickle: u64,
     stall: u64,
+    /// The same of streams alone.
+    stall_stream: u64,
     dial_fails: u64,
     slow_dial: u64,
     slow_sink: u64,
@@ -155,8 +165,10 @@ pub struct World {
     window: Window,
     library: bool,
     processes: Vec<Process>,
-    links: BTreeMap<u32, Link>,
-    late_dials: Vec<(u64, u32, capstan_core::replica::DialEpoch)>,
+    links: BTreeMap<LinkId, Link>,
+    late_dials: Vec<(u64, LinkId, DialEpoch)>,
+    copy: copying::Copying,
+    copy_dials: Dials,
     next_process: u32,
     respawn_at: Option<u64>,
     planned: VecDeque<Planned>,
@@ -184,6 +196,7 @@ pub struct World {
 #[derive(Debug)]
 struct Backup {
     position: Option<Arc<Position>>,
+    target: Target,
     prefix: Prefix,
     fencing: Fencing,
 }
@@ -201,6 +214,10 @@ struct Facts {
     life: BTreeMap<u32, u64>,
     /// Since when sink or position fail.
     sink_trouble: Option<u64>,
+    /// Processes whose dump a server has ended because a rival of their name asked for one.
+    replaced: BTreeSet<u32>,
+    /// Until when a prepared transaction had the lock of a table that is copied, and since when.
+    blocked: Option<(u64, u64)>,
     /// Processes that ended by a sound halt that no restart mends.
     halted: Option<Code>,
 }
@@ -241,10 +258,12 @@ impl World {
         for _ in 0..self.plan.transactions.0 {
             self.commit();
         }
+        self.servers.iter_mut().for_each(Server::settles);
     }
 
     fn of_plan(plan: Plan, choices: Choices, traced: bool, library: bool) -> Self {
         let servers = source::servers(&plan);
+        let store = Store { target: Target { again: library, ..Target::default() }, ..Store::default() };
         let planned = plan.faults.iter().copied().collect();
         let commits_left = plan.transactions.1;
         Self {
@@ -260,7 +279,7 @@ impl World {
             gnos: BTreeMap::new(),
             commits_left,
             commit_at: plan.pace.unwrap_or(0),
-            store: Arc::new(Mutex::new(Store::default())),
+            store: Arc::new(Mutex::new(store)),
             prefix: Prefix::default(),
             fencing: Fencing::default(),
             window: Window::default(),
@@ -268,6 +287,8 @@ impl World {
             processes: Vec::new(),
             links: BTreeMap::new(),
             late_dials: Vec::new(),
+            copy: copying::Copying::new(plan.whole),
+            copy_dials: Dials::default(),
             next_process: 1,
             respawn_at: Some(0),
             planned,
@@ -370,6 +391,12 @@ impl World {
         if self.commits_left > 0 && self.backlog.is_empty() {
             offer(self.commit_at, Action::Commit);
         }
+        if let Some(at) = self.copy.move_at {
+            offer(at, Action::Move);
+        }
+        if let Some(at) = self.copy.alter_at {
+            offer(at, Action::Alter);
+        }
         if !self.backlog.is_empty() {
             offer(self.backlog_at, Action::Apply);
         }
@@ -399,7 +426,8 @@ impl World {
         let Self { links, servers, processes, regimes, .. } = self;
         for (id, link) in links {
             let credit = can_read(processes, *id) > 0;
-            link.actions(*id, &mut servers[link.server], credit, regimes.stall, now, &mut offer);
+            let stall = regimes.stall.max(if id.1 == LinkKind::Stream { regimes.stall_stream } else { 0 });
+            link.actions(*id, &mut servers[link.server], credit, stall, now, &mut offer);
         }
         best
     }
@@ -413,6 +441,9 @@ impl World {
                     self.fault(planned)?;
                 }
             }
+            Action::Move => self.moves(),
+            Action::Alter => self.alters(),
+            Action::Commit if self.has_to_wait() => {}
             Action::Commit => {
                 self.commits_left -= 1;
                 if self.script.is_empty() && self.commits_left == self.plan.transactions.1 / 2 {
@@ -421,7 +452,11 @@ impl World {
                     self.commit();
                 }
                 let pace = self.plan.horizon / u64::from(self.plan.transactions.1);
-                let wait = self.plan.pace.unwrap_or_else(|| self.choices.pick(&[pace, 0, 0, 0, 3 * pace]));
+                let waits = match self.plan.copy {
+                    true => [pace / 4, 0, 2_000, 40_000, 3 * pace],
+                    false => [pace, 0, 0, 0, 3 * pace],
+                };
+                let wait = self.plan.pace.unwrap_or_else(|| self.choices.pick(&waits));
                 self.commit_at = self.now + wait;
             }
             Action::Apply => self.apply_backlog(),
@@ -434,8 +469,8 @@ impl World {
             Action::LateDial => {
                 if let Some(at) = self.late_dials.iter().position(|(at, ..)| *at <= self.now) {
                     let (_, id, epoch) = self.late_dials.remove(at);
-                    self.note(|| format!("process {id}: the late answer of dial {epoch:?}"));
-                    self.input(id, Input::Connected(capstan_core::replica::Link::Stream, epoch))?;
+                    self.note(|| format!("process {}: the late answer of dial {epoch:?}", id.0));
+                    self.input(id.0, Input::Connected(id.1, epoch))?;
                 }
             }
             Action::Sink(index) => {
@@ -529,8 +564,10 @@ impl World {
 }
 
 /// How much a process lets come.
-fn can_read(processes: &[Process], id: u32) -> usize {
-    match processes.iter().find(|process| process.id == id).map(|process| process.read) {
+fn can_read(processes: &[Process], id: LinkId) -> usize {
+    let process = processes.iter().find(|process| process.id == id.0);
+    let read = process.map(|process| if id.1 == LinkKind::Stream { process.read } else { process.read_copy });
+    match read {
         Some(Read::UpTo(n)) => n,
         Some(Read::Paused) | None => 0,
     }
@@ -549,8 +586,10 @@ enum Action {
     Sink(usize),
     Answer(usize),
     Tick(usize),
-    Deliver(u32),
-    Dialled(u32),
-    Heartbeat(u32),
-    Closed(u32),
+    Deliver(LinkId),
+    Dialled(LinkId),
+    Heartbeat(LinkId),
+    Closed(LinkId),
+    Move,
+    Alter,
 }

@@ -6,6 +6,9 @@ use capstan_fake_source::{Server, server::SessionId};
 use super::{Action, SECOND, World, can_read};
 use crate::{fault::Fault, oracle::Failure, process::Want};
 
+/// A link by its process and what it is for.
+pub(super) type LinkId = (u32, replica::Link);
+
 /// One link.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -41,7 +44,7 @@ impl Link {
     /// What it will do next.
     pub(super) fn actions(
         &self,
-        id: u32,
+        id: LinkId,
         server: &mut Server,
         credit: bool,
         stall: u64,
@@ -77,11 +80,12 @@ impl World {
             let Some(want) = process.wants.pop_front() else { return Ok(()) };
             let id = process.id;
             match want {
-                Want::Connect(epoch) => self.dial(id, epoch)?,
-                Want::Transmit(epoch, bytes) => self.transmit(id, epoch, &bytes),
-                Want::Close(epoch) => {
+                Want::Connect(link, epoch) => self.dial((id, link), epoch)?,
+                Want::Transmit(link, epoch, bytes) => self.transmit((id, link), epoch, &bytes),
+                Want::Close(link, epoch) => {
+                    let id = (id, link);
                     if self.links.get(&id).is_some_and(|link| link.epoch == epoch) {
-                        self.note(|| format!("process {id} closes its link"));
+                        self.note(|| format!("process {} closes its link{}", id.0, name(id)));
                         self.drop_link(id);
                     }
                 }
@@ -89,8 +93,12 @@ impl World {
         }
     }
 
-    fn dial(&mut self, id: u32, epoch: DialEpoch) -> Result<(), Failure> {
-        self.dials.dial(self.now)?;
+    fn dial(&mut self, id: LinkId, epoch: DialEpoch) -> Result<(), Failure> {
+        if id.1 == replica::Link::Stream {
+            self.dials.dial(self.now)?;
+        } else {
+            self.copy_dials.dial(self.now)?;
+        }
         self.drop_link(id);
         let refused = self.regimes.dial_fails > self.now;
         let mut at = self.now + 2 * self.plan.latency;
@@ -104,17 +112,19 @@ impl World {
         }
         let state = State::Dialling { at, refused };
         let server = self.primary;
-        if let Some(process) = self.processes.iter_mut().find(|process| process.id == id) {
+        if id.1 == replica::Link::Stream
+            && let Some(process) = self.processes.iter_mut().find(|process| process.id == id.0)
+        {
             process.dials_to(self.servers[server].executed());
         }
-        self.note(|| format!("process {id} dials server {server} ({epoch:?})"));
+        self.note(|| format!("process {} dials server {server} ({epoch:?}){}", id.0, name(id)));
         let link =
             Link { epoch, server, state, next_at: self.now, half_open: false, dump_since: None, reads: 0 };
         self.links.insert(id, link);
         Ok(())
     }
 
-    fn transmit(&mut self, id: u32, epoch: DialEpoch, bytes: &[u8]) {
+    fn transmit(&mut self, id: LinkId, epoch: DialEpoch, bytes: &[u8]) {
         let Some(link) = self.links.get_mut(&id) else { return };
         let State::Open(session) = link.state else { return };
         if link.epoch != epoch || link.half_open {
@@ -128,23 +138,37 @@ impl World {
             self.purge_processed();
         }
         let dumping = self.servers[server].is_dumping(session);
+        if id.1 != replica::Link::Stream {
+            self.asked_of_copy(id, bytes);
+        }
         self.servers[server].receive(session, bytes, self.now);
         if !dumping && self.servers[server].is_dumping(session) {
             let now = self.now;
             if let Some(link) = self.links.get_mut(&id) {
                 link.dump_since = Some(now);
             }
-            self.note(|| format!("process {id}: the dump begins"));
+            self.replaced_by(id, server);
+            self.note(|| format!("process {}: the dump begins", id.0));
         }
     }
 
-    pub(super) fn dialled(&mut self, id: u32) -> Result<(), Failure> {
+    /// A server ends the dump of whoever has the same name: what it says of that is on its way yet.
+    fn replaced_by(&mut self, id: LinkId, server: usize) {
+        for (other, link) in &self.links {
+            let ended = matches!(link.state, State::Open(session) if self.servers[server].is_ending(session));
+            if *other != id && link.server == server && link.dump_since.is_some() && ended {
+                self.facts.replaced.insert(other.0);
+            }
+        }
+    }
+
+    pub(super) fn dialled(&mut self, id: LinkId) -> Result<(), Failure> {
         let Some(link) = self.links.get_mut(&id) else { return Ok(()) };
         let epoch = link.epoch;
         let State::Dialling { refused, .. } = link.state else { return Ok(()) };
         if refused {
             self.links.remove(&id);
-            return self.input(id, Input::Lost(replica::Link::Stream, epoch, LostReason::Refused));
+            return self.input(id.0, Input::Lost(id.1, epoch, LostReason::Refused));
         }
         let too_many = self.regimes.too_many > self.now;
         let server = &mut self.servers[link.server];
@@ -154,11 +178,13 @@ impl World {
         if too_many {
             self.count(Fault::TooManyConnections);
         }
-        self.input(id, Input::Connected(replica::Link::Stream, epoch))
+        self.input(id.0, Input::Connected(id.1, epoch))
     }
 
-    pub(super) fn deliver(&mut self, id: u32) -> Result<(), Failure> {
-        if self.regimes.stall > self.now {
+    pub(super) fn deliver(&mut self, id: LinkId) -> Result<(), Failure> {
+        if self.regimes.stall > self.now
+            || id.1 == replica::Link::Stream && self.regimes.stall_stream > self.now
+        {
             return Ok(());
         }
         let credit = can_read(&self.processes, id);
@@ -193,7 +219,7 @@ impl World {
             link.next_at = self.now + 10 * SECOND;
         }
         if link.dump_since.is_some_and(|since| since + 11 * SECOND <= self.now) {
-            self.facts.life.insert(id, self.now);
+            self.facts.life.insert(id.0, self.now);
         }
         let torn = self.regimes.torn > self.now;
         let damaged = self.servers[server].is_damaged(session);
@@ -214,12 +240,18 @@ impl World {
             }
         }
         self.note(|| {
-            format!("process {id} reads {} bytes{}", bytes.len(), if damaged { "" } else { " (damaged)" })
+            format!(
+                "process {}{} reads {} bytes{}",
+                id.0,
+                name(id),
+                bytes.len(),
+                if damaged { "" } else { " (damaged)" }
+            )
         });
-        self.input(id, Input::Bytes(replica::Link::Stream, epoch, bytes))
+        self.input(id.0, Input::Bytes(id.1, epoch, bytes))
     }
 
-    pub(super) fn heartbeat(&mut self, id: u32) {
+    pub(super) fn heartbeat(&mut self, id: LinkId) {
         let Some(link) = self.links.get(&id) else { return };
         if let State::Open(session) = link.state {
             let server = link.server;
@@ -228,7 +260,7 @@ impl World {
         }
     }
 
-    pub(super) fn closed(&mut self, id: u32) -> Result<(), Failure> {
+    pub(super) fn closed(&mut self, id: LinkId) -> Result<(), Failure> {
         let Some(link) = self.links.remove(&id) else { return Ok(()) };
         let reason = match link.state {
             State::Lost(reason) => reason,
@@ -238,18 +270,43 @@ impl World {
             }
             State::Dialling { .. } => LostReason::Refused,
         };
-        self.note(|| format!("process {id} loses its link: {reason:?}"));
-        self.input(id, Input::Lost(replica::Link::Stream, link.epoch, reason))
+        self.note(|| format!("process {} loses its link: {reason:?}{}", id.0, name(id)));
+        self.input(id.0, Input::Lost(id.1, link.epoch, reason))
     }
 
     /// The process is done with its link.
-    pub(super) fn drop_link(&mut self, id: u32) {
+    pub(super) fn drop_link(&mut self, id: LinkId) {
         if let Some(link) = self.links.remove(&id)
             && let State::Open(session) = link.state
             && !link.half_open
         {
             self.servers[link.server].close(session);
         }
+    }
+
+    /// The process is gone, with all its links.
+    pub(super) fn drop_links(&mut self, id: u32) {
+        let ids: Vec<LinkId> = self.links.keys().copied().filter(|link| link.0 == id).collect();
+        ids.into_iter().for_each(|id| self.drop_link(id));
+    }
+
+    /// Something cuts a link of an initial copy. `true`: there was one.
+    pub(super) fn cut_copy(&mut self, which: u32, reason: LostReason) -> bool {
+        let open = |(id, link): (&LinkId, &Link)| {
+            (id.1 != replica::Link::Stream && matches!(link.state, State::Open(_))).then_some(*id)
+        };
+        let ids: Vec<LinkId> = self.links.iter().filter_map(open).collect();
+        let Some(id) = ids.get(which as usize % ids.len().max(1)) else { return false };
+        let now = self.now;
+        if let Some(link) = self.links.get_mut(id)
+            && let State::Open(session) = link.state
+        {
+            if !link.half_open {
+                self.servers[link.server].close(session);
+            }
+            (link.state, link.next_at, link.half_open) = (State::Lost(reason), now, false);
+        }
+        true
     }
 
     /// Something between both ends cuts the link. `true`: there was one.
@@ -276,5 +333,13 @@ impl World {
             State::Open(_) | State::Dialling { .. } | State::Lost(_) => None,
         };
         self.links.values().filter_map(open).filter(|(s, id)| self.servers[*s].is_dumping(*id)).collect()
+    }
+}
+
+/// How a link is named behind its process: the stream's goes without saying.
+pub(super) fn name(id: LinkId) -> String {
+    match id.1 {
+        replica::Link::Stream => String::new(),
+        replica::Link::Copy(link) => format!(" [{link:?}]"),
     }
 }

@@ -1,10 +1,10 @@
 //! The oracles, asked after every step.
 
-use capstan_core::{config::Start, deliver::Position, halt::Code};
+use capstan_core::{config::Start, deliver::Position, halt::Code, replica::Link};
 
-use super::{Backup, World};
+use super::{Backup, SECOND, World};
 use crate::{
-    oracle::{Failure, bounds, halts, monotone, progress, start},
+    oracle::{Failure, bounds, copy, halts, monotone, progress, start},
     process::Process,
     sink::lock,
     store::Commit,
@@ -39,6 +39,9 @@ impl World {
             self.prefix.check(&self.truth, commit)?;
             self.facts.sink_trouble = None;
         }
+        if self.plan.copy && !commits.is_empty() {
+            self.copy_is_exact()?;
+        }
         if !commits.is_empty() && self.counts.commits % 5 == 1 && self.backup.is_none() {
             self.backup = Some(self.copy());
         }
@@ -49,10 +52,23 @@ impl World {
         Ok(())
     }
 
+    /// Whether the target holds what it should of the tables that are copied.
+    fn copy_is_exact(&mut self) -> Result<(), Failure> {
+        let store = lock(&self.store);
+        self.counts.chunks = store.target.chunks;
+        // Where batches may come again, the target may be ahead of the position.
+        match store.position.as_deref() {
+            Some(position) if !self.library => copy::check(&self.truth.writes, position, &store.target),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The target as it is now.
     pub(super) fn copy(&self) -> Backup {
+        let store = lock(&self.store);
         Backup {
-            position: lock(&self.store).position.clone(),
+            position: store.position.clone(),
+            target: store.target.clone(),
             prefix: self.prefix.clone(),
             fencing: self.fencing.clone(),
         }
@@ -65,9 +81,10 @@ impl World {
         let Some(floor) = &process.floor else {
             return Err(Failure::new("start", "something was stored before the first dial"));
         };
-        let server = self.links.get(&process.id).map_or(self.primary, |link| link.server);
+        let server = self.links.get(&(process.id, Link::Stream)).map_or(self.primary, |link| link.server);
         let server = &self.servers[server];
-        let all = self.truth.entries.iter().filter_map(|entry| entry.gtid).collect();
+        let all = self.truth.entries.iter().filter_map(|entry| entry.gtid);
+        let all = all.chain(self.truth.errant.keys().copied()).collect();
         start::check(&process.config.start, commit.after.gtid_set(), floor, server.purged(), &all)
     }
 
@@ -84,7 +101,7 @@ impl World {
     pub(super) fn halt_is_sound(&self, process: &Process, code: Code) -> Result<(), Failure> {
         let store = lock(&self.store);
         let stored = store.position.as_deref();
-        let server = self.links.get(&process.id).map_or(self.primary, |link| link.server);
+        let server = self.links.get(&(process.id, Link::Stream)).map_or(self.primary, |link| link.server);
         let server = &self.servers[server];
         let mine = process.config.start.clone();
         let has = stored.is_some();
@@ -109,8 +126,11 @@ impl World {
             reset: facts.reset,
             sink_permanent: facts.sink_permanent,
             sink_trouble: facts.sink_trouble.map_or(0, |since| self.now - since),
-            rival: !self.processes.is_empty(),
-            start_conflict: has != (mine == Start::Stored),
+            rival: facts.replaced.contains(&process.id),
+            start_conflict: has != (mine == Start::Stored) && !self.plan.copy,
+            blocked: facts
+                .blocked
+                .map_or(0, |(until, since)| if self.now < until + 3 * SECOND { self.now - since } else { 0 }),
             restored: facts.restored,
             log_bin_off: server.variables.get("log_bin").is_some_and(|value| value == "OFF"),
         })

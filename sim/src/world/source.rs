@@ -6,7 +6,13 @@ use capstan_core::gtid::{Gtid, Tag, Tsid, Uuid};
 use capstan_fake_source::{Group, Server};
 
 use super::{SECOND, SOURCE_EPOCH, World};
-use crate::{plan::Plan, sink::lock, truth::Entry, workload::Shape};
+use crate::{
+    copied::{self, NAMES},
+    plan::Plan,
+    sink::lock,
+    truth::Entry,
+    workload::{COPIED_SHAPES, Shape},
+};
 
 impl World {
     pub(super) fn gtid(&mut self) -> Gtid {
@@ -26,6 +32,10 @@ impl World {
             self.tag_next = self.plan.tagged > 0 && self.counts.transactions % 2 == 1;
             return self.commit_of(shape);
         }
+        if self.plan.copy && self.choices.chance(2, 3) && (self.copy.is_open() || self.can_write_copied()) {
+            let large = self.choices.chance(1, 12);
+            return self.commit_of(if large { Shape::CopiedLarge } else { Shape::Copied });
+        }
         let shape = if self.choices.chance(2, 3) {
             self.choices.pick(&self.plan.shapes)
         } else {
@@ -38,6 +48,9 @@ impl World {
     }
 
     pub(super) fn commit_of(&mut self, shape: Shape) {
+        if COPIED_SHAPES.contains(&shape) {
+            return self.commit_copied(shape);
+        }
         let gtid = self.gtid();
         let at = SOURCE_EPOCH + self.now;
         // Whoever starts behind a prepared transaction rightly halts at its end.
@@ -54,11 +67,28 @@ impl World {
 
     pub(super) fn append(&mut self, group: &Arc<Group>, entry: Entry) {
         self.counts.transactions += 1;
-        self.servers.iter_mut().for_each(|server| server.append(group));
+        let primary = self.primary;
+        for (index, server) in self.servers.iter_mut().enumerate() {
+            if self.plan.copy && index == primary {
+                server.log(group);
+            } else {
+                server.append(group);
+            }
+        }
+        if self.plan.copy {
+            self.copy.move_at.get_or_insert(self.now);
+            self.ends_open();
+        }
         self.truth.entries.push(entry);
     }
 
     pub(super) fn apply_backlog(&mut self) {
+        let next = self.backlog.front().and_then(|group| self.truth.writes.of(group.gtid()?));
+        if next.is_some() && !self.can_write_copied() {
+            // The applier waits for a lock as everybody does.
+            self.backlog_at = self.now + 20_000;
+            return;
+        }
         if let Some(group) = self.backlog.pop_front() {
             let primary = self.primary;
             for (index, server) in self.servers.iter_mut().enumerate() {
@@ -86,6 +116,15 @@ pub(super) fn servers(plan: &Plan) -> Vec<Server> {
             made.push((plan.version, plan.crc32, server));
             made.len() - 1
         });
-        (1..=3).map(|n| made[at].2.twin(Uuid([n; 16]), u32::from(n))).collect()
+        let mut servers: Vec<Server> =
+            (1..=3).map(|n| made[at].2.twin(Uuid([n; 16]), u32::from(n))).collect();
+        if plan.copy {
+            for server in &mut servers {
+                (0..NAMES.len()).for_each(|n| {
+                    server.define(&copied::table(n, plan.whole));
+                });
+            }
+        }
+        servers
     })
 }

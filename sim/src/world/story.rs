@@ -2,7 +2,7 @@
 
 use capstan_fake_source::Server;
 
-use super::World;
+use super::{SOURCE_EPOCH, World};
 use crate::{
     choices::Choices,
     fault::Fault,
@@ -10,7 +10,7 @@ use crate::{
     plan::{Plan, Planned},
     sink::lock,
     truth::Entry,
-    workload::Shape,
+    workload::{Shape, Workload},
 };
 
 impl World {
@@ -44,6 +44,14 @@ impl World {
     /// Commits a transaction of this shape at the source.
     pub fn commits(&mut self, shape: Shape) {
         self.commit_of(shape);
+    }
+
+    /// Commits a transaction of one row of so many bytes.
+    pub fn commits_row_of(&mut self, bytes: usize) {
+        let gtid = self.gtid();
+        let at = SOURCE_EPOCH + self.now;
+        let (group, entry) = Workload::default().with_lines_of(bytes).huge(1, gtid, at);
+        self.append(&group, entry);
     }
 
     /// Lets a fault happen now.

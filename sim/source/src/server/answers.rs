@@ -63,6 +63,22 @@ impl Packets<'_> {
         self.packet(|out| cells.iter().for_each(|bytes| cell(out, bytes)));
     }
 
+    /// A whole result set, of rows that may be long and have NULLs.
+    pub(super) fn table(&mut self, names: &[&str], rows: &[Vec<Option<Vec<u8>>>]) {
+        self.columns(names);
+        for row in rows {
+            self.packet(|out| {
+                for value in row {
+                    match value {
+                        Some(bytes) => cell(out, bytes),
+                        None => out.extend_from_slice(&[0xfb]),
+                    }
+                }
+            });
+        }
+        self.end();
+    }
+
     fn end(&mut self) {
         if self.deprecate_eof {
             self.packet(|out| out.extend_from_slice(&ok(0xfe)));

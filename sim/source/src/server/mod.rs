@@ -2,6 +2,7 @@
 
 mod answers;
 mod dump;
+mod engine;
 mod log;
 mod session;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod variables;
 
 use std::sync::Arc;
 
+pub use engine::{State, Write, Writes};
 pub use log::File;
 pub use session::{Damage, SessionId};
 pub use variables::Variables;
@@ -47,6 +49,7 @@ pub struct Server {
     files: Vec<File>,
     executed: GtidSet,
     purged: GtidSet,
+    engine: engine::Engine,
     sessions: Vec<(SessionId, Box<Session>)>,
     next_session: u32,
 }
@@ -69,6 +72,7 @@ impl Server {
             files: vec![File::first(version, true)],
             executed: GtidSet::new(),
             purged: GtidSet::new(),
+            engine: engine::Engine::default(),
             sessions: Vec::new(),
             next_session: 1,
         }
@@ -89,6 +93,7 @@ impl Server {
             files: self.files.clone(),
             executed: self.executed.clone(),
             purged: self.purged.clone(),
+            engine: self.engine.twin(),
             sessions: Vec::new(),
             ..*self
         }
@@ -125,10 +130,13 @@ impl Server {
         if let Some(file) = self.files.last_mut() {
             file.push(group);
         }
+        self.ordered(group.gtid().copied());
     }
 
     /// `FLUSH BINARY LOGS`: the next file.
     pub fn rotate(&mut self) {
+        // It waits for commits that are under way (`MYSQL_BIN_LOG::wait_for_prep_xids`).
+        self.settles();
         let next = File::after(self.files.last(), &self.version, self.crc32, &self.executed, 0);
         if let Some(file) = self.files.last_mut() {
             file.rotate_to(&next);
@@ -138,6 +146,7 @@ impl Server {
 
     /// Shuts down or dies, and starts again: every session ends, a new file begins.
     pub fn restart(&mut self, clean: bool, created: u32) {
+        self.restart_engine();
         self.sessions.clear();
         let next = File::after(self.files.last(), &self.version, self.crc32, &self.executed, created);
         if let Some(file) = self.files.last_mut()
@@ -165,11 +174,13 @@ impl Server {
 
     /// Takes the newest `count` groups out of the log again: what a replica has not applied yet.
     pub fn take_back(&mut self, count: usize) -> Vec<Arc<Group>> {
+        self.settles();
         let mut taken = Vec::new();
         for file in self.files.iter_mut().rev() {
             while taken.len() < count {
                 let Some(group) = file.pop() else { break };
                 if let Some(gtid) = group.gtid() {
+                    self.engine.unordered(gtid);
                     self.executed = self.executed.subtract(&GtidSet::from(*gtid));
                 }
                 taken.push(group);
@@ -190,6 +201,7 @@ impl Server {
         self.files = vec![File::first(&self.version, self.crc32)];
         self.executed = GtidSet::new();
         self.purged = GtidSet::new();
+        self.engine = self.engine.twin();
         self.sessions.clear();
     }
 

@@ -9,6 +9,7 @@ use super::{
     Server,
     answers::{self, Packets, Settings},
     dump::{self, Dump},
+    engine::View,
 };
 use crate::{
     event::{CHECKSUM_LEN, code},
@@ -52,6 +53,7 @@ pub(super) struct Session {
     registered: bool,
     closing: bool,
     damage: Option<Damage>,
+    pub(super) view: Option<View>,
     /// The sequence id of the next packet of ours.
     sequence: u8,
 }
@@ -84,6 +86,7 @@ impl Server {
             registered: false,
             closing: false,
             damage: None,
+            view: None,
             sequence: 0,
         };
         match &self.refuses {
@@ -106,9 +109,19 @@ impl Server {
             if session.closing {
                 break;
             }
-            self.on_payload(&mut session, &payload, now);
+            self.on_payload(id, &mut session, &payload, now);
         }
         self.sessions.push((id, session));
+        self.grant();
+    }
+
+    /// Sends a session what it has waited for.
+    pub(super) fn tell(&mut self, id: SessionId, payload: &[u8]) {
+        if let Some((_, session)) = self.sessions.iter_mut().find(|(known, _)| *known == id)
+            && !session.closing
+        {
+            session.send(payload);
+        }
     }
 
     /// At most `max` bytes for the client: what the client leaves unread is not even made.
@@ -147,6 +160,12 @@ impl Server {
     #[must_use]
     pub fn is_dumping(&self, id: SessionId) -> bool {
         self.looked(id).is_some_and(|session| matches!(session.state, State::Dumping(_)))
+    }
+
+    /// Whether the server ends the session, though what it has sent may still be on its way.
+    #[must_use]
+    pub fn is_ending(&self, id: SessionId) -> bool {
+        self.looked(id).is_none_or(|session| session.closing)
     }
 
     /// The group of which a part has been sent.
@@ -189,6 +208,7 @@ impl Server {
     /// The client is gone.
     pub fn close(&mut self, id: SessionId) {
         self.sessions.retain(|(known, _)| *known != id);
+        self.releases(id);
     }
 
     /// Ends a session with an error, as KILL and shutdown do.
@@ -198,7 +218,9 @@ impl Server {
         {
             session.send(&answers::error(number, text, true));
             session.closing = true;
+            session.view = None;
         }
+        self.releases(id);
     }
 
     /// Damages the next event of a dump.
@@ -224,10 +246,10 @@ impl Server {
         Some((session, &self.files))
     }
 
-    fn on_payload(&mut self, session: &mut Session, payload: &[u8], now: u64) {
+    fn on_payload(&mut self, id: SessionId, session: &mut Session, payload: &[u8], now: u64) {
         match session.state {
             State::Login => self.on_login(session, payload),
-            State::Commands => self.on_command(session, payload, now),
+            State::Commands => self.on_command(id, session, payload, now),
             // A client that speaks inside a dump wants out.
             State::Dumping(_) => session.closing = true,
         }
@@ -258,7 +280,7 @@ impl Server {
         session.state = State::Commands;
     }
 
-    fn on_command(&mut self, session: &mut Session, payload: &[u8], now: u64) {
+    fn on_command(&mut self, id: SessionId, session: &mut Session, payload: &[u8], now: u64) {
         let Some((command, rest)) = payload.split_first() else { return };
         match command {
             0x01 => session.closing = true,
@@ -271,7 +293,9 @@ impl Server {
                     sequence: &mut session.sequence,
                     deprecate_eof: session.deprecate_eof,
                 };
-                self.answer(&sql, &mut session.settings, &mut to);
+                if self.copy_statement(id, &mut session.view, &sql, &mut to).is_none() {
+                    self.answer(&sql, &mut session.settings, &mut to);
+                }
             }
             0x0e => session.send(&answers::ok(0)),
             0x15 => {
