@@ -50,7 +50,7 @@ pub struct World<'a> {
 const LIFELESS_MIN: u64 = 570_000_000;
 
 /// How long a prepared transaction is waited for, less a pause, µs.
-const BLOCKED_MIN: u64 = 9_000_000;
+const BLOCKED_MIN: u64 = 7_000_000;
 
 /// Whether the halt has a cause.
 #[expect(

@@ -27,7 +27,7 @@ pub(super) static COPYING: LazyLock<Config> = LazyLock::new(|| Config {
         chunk_rows: 3,
         chunk_bytes: 600,
         cut_age: Duration::from_secs(2),
-        lock_max: Duration::from_secs(15),
+        lock_max: Duration::from_secs(8),
         ..CopyLimits::default()
     },
     ..SETTINGS.clone()
