@@ -9,6 +9,7 @@
 //! | `big` | a transaction of 4.4 GB, plain and compressed: the memory it takes |
 //! | `costs` | cost against columns, tables and the size of the GTID set |
 //! | `ledger` | changes per second into the SQLite ledger: against bare prepared inserts |
+//! | `snapshot` | the initial copy: against `mysqldump` and bare prepared inserts; its memory, and what its locks cost |
 //! | `mirror` | the same into the SQLite mirror, against bare prepared statements; and deletes without a key |
 //! | `tables` | a mirror of ten thousand tables: how long a start takes, and a row of each against as many of one |
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ mod live;
 mod memory;
 mod mirror;
 mod offline;
+mod snapshot;
 mod workload;
 
 type Error = Box<dyn std::error::Error>;
@@ -42,8 +44,9 @@ fn main() -> Result<(), Error> {
         "ledger" => ledger::run(scale),
         "mirror" => mirror::run(scale),
         "tables" => mirror::many(10_000 * scale),
+        "snapshot" => snapshot::run(scale),
         _ => {
-            eprintln!("usage: capstan-bench offline|live|jsonl|big|costs|ledger|mirror|tables [SCALE]");
+            eprintln!("usage: capstan-bench offline|live|jsonl|big|costs|ledger|mirror|tables|snapshot [SCALE]");
             std::process::exit(2);
         }
     }
