@@ -73,7 +73,7 @@ fn a_file_that_was_moved_removed_or_emptied_is_not_written_to() {
     let empty = |path: &Path| fs::OpenOptions::new().write(true).open(path)?.set_len(0);
     let moved = |path: &Path| fs::rename(path, path.with_extension("1"));
     let removed = |path: &Path| fs::remove_file(path);
-    let spoils: [&dyn Fn(&Path) -> io::Result<()>; 3] = [&empty, &moved, &removed];
+    let spoils: [fn(&Path) -> io::Result<()>; 3] = [empty, moved, removed];
     for (n, spoil) in spoils.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.jsonl");
