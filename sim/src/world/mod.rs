@@ -212,6 +212,9 @@ struct Facts {
     unknown: bool,
     /// Last life of each process's stream.
     life: BTreeMap<u32, u64>,
+    /// The server that a process was last linked to and has left, by its number: what it halts for it has seen there, though
+    /// the address may name another server by then.
+    left: BTreeMap<u32, usize>,
     /// Since when sink or position fail.
     sink_trouble: Option<u64>,
     /// Processes whose dump a server has ended because a rival of their name asked for one.

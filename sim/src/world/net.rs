@@ -86,6 +86,9 @@ impl World {
                     let id = (id, link);
                     if self.links.get(&id).is_some_and(|link| link.epoch == epoch) {
                         self.note(|| format!("process {} closes its link{}", id.0, name(id)));
+                        if let Some(link) = self.links.get(&id).filter(|_| id.1 == replica::Link::Stream) {
+                            self.facts.left.insert(id.0, link.server);
+                        }
                         self.drop_link(id);
                     }
                 }

@@ -101,7 +101,8 @@ impl World {
     pub(super) fn halt_is_sound(&self, process: &Process, code: Code) -> Result<(), Failure> {
         let store = lock(&self.store);
         let stored = store.position.as_deref();
-        let server = self.links.get(&(process.id, Link::Stream)).map_or(self.primary, |link| link.server);
+        let left = || self.facts.left.get(&process.id).copied().unwrap_or(self.primary);
+        let server = self.links.get(&(process.id, Link::Stream)).map_or_else(left, |link| link.server);
         let server = &self.servers[server];
         let mine = process.config.start.clone();
         let has = stored.is_some();
