@@ -236,6 +236,22 @@ fn a_late_claim_is_still_the_claim() {
 }
 
 #[test]
+fn a_drain_asked_for_before_a_halt_stands_when_what_lay_before_it_is_not_durable() {
+    let world = told(quiet(), |world| {
+        world.pass(MINUTE)?;
+        world.happens(Fault::HangsAndLands, 0.0)?;
+        world.commits(Shape::Small);
+        world.happens(Fault::Poison(sim::truth::Poison::PartialImage), 0.0)?;
+        world.pass(SECOND)?;
+        world.happens(Fault::Drain, 0.0)?;
+        world.pass(2 * MINUTE)?;
+        world.ends_well()
+    });
+    assert_eq!((world.counts.stopped, world.delivered()), (1, 1));
+    assert!(world.halted().is_some());
+}
+
+#[test]
 fn a_streamed_transaction_that_is_cut_comes_again_and_one_that_is_rolled_back_leaves_nothing() {
     let world = told(World::story(|plan| plan.latency = 400_000), |world| {
         world.pass(MINUTE)?;

@@ -168,8 +168,9 @@ enum Drain {
     Asked,
     /// The goal of `until` is reached.
     Reached,
-    /// What comes next cannot be delivered; what came before it can.
-    Halting,
+    /// What comes next cannot be delivered; what came before it can. `asked`: a person or program has asked,
+    /// too, which stands when that turns out not to be durable.
+    Halting { asked: bool },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -733,7 +734,12 @@ impl<P: Probe> Replica<P> {
         self.stored = Some(stored);
         match self.draining {
             Some(Drain::Asked) => {}
-            Some(Drain::Reached | Drain::Halting) | None => {
+            Some(Drain::Halting { asked: true }) => {
+                P::mark(Mark::DrainForgotten);
+                self.halting = None;
+                self.draining = Some(Drain::Asked);
+            }
+            Some(Drain::Reached | Drain::Halting { asked: false }) | None => {
                 // What had been reached, or lay before what cannot be delivered, was not durable after all.
                 if self.draining.is_some() {
                     P::mark(Mark::DrainForgotten);
@@ -860,6 +866,7 @@ impl<P: Probe> Replica<P> {
 
     fn on_drain(&mut self) {
         if self.halting.is_some() {
+            self.draining = Some(Drain::Halting { asked: true });
             return;
         }
         self.tell_progress(true);
@@ -888,7 +895,7 @@ impl<P: Probe> Replica<P> {
         if !self.units.is_empty() {
             P::mark(Mark::HaltBehindUnits);
         }
-        self.draining = Some(Drain::Halting);
+        self.draining = Some(Drain::Halting { asked: false });
         self.halting = Some(halt);
     }
 
