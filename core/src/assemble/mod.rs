@@ -346,10 +346,10 @@ impl<P: Probe> Assembler<P> {
         &self.processed
     }
 
-    /// Whether the goal of `until` is reached.
+    /// Whether the goal of `until` is reached, in a history that is the one it was.
     #[must_use]
     pub fn is_reached(&self) -> bool {
-        self.until.as_ref().is_some_and(|(_, left)| *left == 0)
+        self.until.as_ref().is_some_and(|(_, left)| *left == 0) && self.is_verified()
     }
 
     /// Whether every transaction that was to come once more has come.
