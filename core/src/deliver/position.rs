@@ -283,7 +283,7 @@ impl Position {
         self.last.insert(gtid.tsid(), LastTransaction { gtid: *gtid, original_commit });
     }
 
-    /// Writes it down: one line of JSON with its keys in fixed order.
+    /// Writes it down: one line of JSON with its keys in fixed order, and the CRC-32 of what stands before it.
     #[must_use]
     pub fn encode(&self) -> String {
         let mut out = String::with_capacity(256);
@@ -295,6 +295,7 @@ impl Position {
     pub fn write(&self, out: &mut String) {
         let without_copy = self.copies.is_empty() && self.snapshot.is_none();
         let format = if without_copy { FORMAT_WITHOUT_COPY } else { FORMAT };
+        let begin = out.len();
         // Writing to a String cannot fail.
         let _ = write!(
             out,
@@ -324,10 +325,12 @@ impl Position {
             out.push_str(",\"snapshot\":");
             out.push_str(&serde_json::to_string(&**snapshot).unwrap_or_default());
         }
-        out.push('}');
+        let sum = crc32fast::hash(out.as_bytes().get(begin..).unwrap_or_default());
+        let _ = write!(out, ",\"crc32\":{sum}}}");
     }
 
-    /// Reads what [`Position::encode`] wrote.
+    /// Reads what [`Position::encode`] wrote. A changed digit would be another position, so its `crc32` must
+    /// fit; where a person has left it out, nothing is compared.
     pub fn decode(text: &str) -> Result<Self, PositionError> {
         #[derive(serde::Deserialize)]
         struct Format {
@@ -348,10 +351,15 @@ impl Position {
             copies: Vec<copy::Written>,
             #[serde(default)]
             snapshot: Option<String>,
+            #[serde(default)]
+            crc32: Option<u32>,
         }
         let Format { format } = serde_json::from_str(text).map_err(|_| PositionError::Malformed)?;
         if format > FORMAT {
             return Err(PositionError::Newer { format });
+        }
+        if format < FORMAT_WITHOUT_COPY {
+            return Err(PositionError::Malformed);
         }
         let written: Written = serde_json::from_str(text).map_err(|_| PositionError::Malformed)?;
         let mut last = BTreeMap::new();
@@ -364,7 +372,7 @@ impl Position {
             .iter()
             .map(|hex| digest_from_hex(hex).ok_or(PositionError::Malformed))
             .collect::<Result<_, _>>()?;
-        Ok(Self {
+        let position = Self {
             epoch: written.epoch,
             owner: u64::from_str_radix(&written.owner, 16).map_err(|_| PositionError::Malformed)?,
             gtid_set: written.gtid_set.parse().map_err(|_| PositionError::Malformed)?,
@@ -373,7 +381,13 @@ impl Position {
             prepared,
             copies: Arc::new(copy::read(written.copies)?),
             snapshot: written.snapshot.map(Arc::from),
-        })
+        };
+        match written.crc32 {
+            Some(sum) if !position.encode().ends_with(&alloc::format!(",\"crc32\":{sum}}}")) => {
+                Err(PositionError::Malformed)
+            }
+            Some(_) | None => Ok(position),
+        }
     }
 }
 

@@ -255,7 +255,8 @@ fn a_position_says_what_it_was_made_of() {
     position.advance(&step);
     assert!(position.is_prepared(&other) && !position.is_prepared(&one));
     // Bytes of a fingerprint are two hex digits each, and sixteen.
-    let text = position.encode();
+    let text = without_sum(&position);
+    assert_eq!(Position::decode(&text), Ok(position.clone()), "a person may write one");
     let digest: String = other.0.iter().map(|byte| alloc::format!("{byte:02x}")).collect();
     for wrong in
         [&digest[..30], &alloc::format!("{digest}00"), &digest.replace('a', "ä"), &digest.replace('0', "x")]
@@ -266,6 +267,30 @@ fn a_position_says_what_it_was_made_of() {
                 Err(PositionError::Malformed),
                 "{wrong}"
             );
+        }
+    }
+}
+
+fn without_sum(position: &Position) -> alloc::string::String {
+    let text = position.encode();
+    alloc::format!("{}}}", text.split(",\"crc32\"").next().unwrap())
+}
+
+#[test]
+fn a_position_with_a_changed_byte_is_none() {
+    let mut position = Position::new("01010101-0101-0101-0101-010101010101:1-12".parse().unwrap(), "shop.*");
+    position.add(&gtid(3), SourceTime(7));
+    let text = position.encode();
+    assert_eq!(Position::decode(&text), Ok(position.clone()));
+    let believed = |text: &str| Position::decode(text).is_ok();
+    assert!(believed(&without_sum(&position).replace("1-12", "1-52")), "or nobody would notice");
+    for at in 0..text.len() {
+        for byte in [b'0', b'5', b'a', b' ', b'"'] {
+            let mut bytes = text.clone().into_bytes();
+            if bytes[at] != byte {
+                bytes[at] = byte;
+                assert!(!believed(core::str::from_utf8(&bytes).unwrap()), "byte {at} as {byte:x}");
+            }
         }
     }
 }
