@@ -217,7 +217,24 @@ impl<'t> Bench<'t> {
         self.delivery = self.delivery_from(stored.as_ref());
         self.next = Seq(1);
         let _ = self.delivery.push(Event::Claim { seq: Seq(0), position: Box::new(claim) });
-        self.drain().map_err(|why| format!("the claim of a new owner was not taken: {why}"))
+        self.drain().map_err(|why| format!("the claim of a new owner was not taken: {why}"))?;
+        if self.storage.wants_creations() { self.create_tables() } else { Ok(()) }
+    }
+
+    /// The stream begins with the creation of its tables.
+    fn create_tables(&mut self) -> Result<(), Broken> {
+        let durable = self.delivery.durable().cloned().ok_or_else(|| kit("nothing is durable"))?;
+        let creations = source::creations(&durable);
+        if creations.is_empty() {
+            return Ok(());
+        }
+        self.send(creations)?;
+        self.drain().map_err(|why| format!("the creation of a table was not taken: {why}"))?;
+        // Rules count from their own first unit.
+        let durable = self.delivery.durable().cloned();
+        self.delivery = self.delivery_from(durable.as_ref());
+        self.next = Seq(1);
+        Ok(())
     }
 
     /// The same position for an owner who has not been seen.
@@ -496,11 +513,23 @@ impl<'t> Bench<'t> {
     /// Closes the sink and looks at the storage.
     pub(crate) fn stored(&mut self) -> Result<Stored, Broken> {
         self.sink = None;
-        self.storage.look().map_err(|why| format!("the probe failed: {why}"))
+        self.stored_beside()
     }
 
     /// Looks at the storage beside the open sink.
     pub(crate) fn stored_beside(&mut self) -> Result<Stored, Broken> {
+        let mut stored = self.look()?;
+        stored.applied.retain(|change| !change.is_beginning());
+        Ok(stored)
+    }
+
+    /// As [`Bench::stored`], with the places where copies begin.
+    pub(crate) fn stored_with_beginnings(&mut self) -> Result<Stored, Broken> {
+        self.sink = None;
+        self.look()
+    }
+
+    fn look(&mut self) -> Result<Stored, Broken> {
         self.storage.look().map_err(|why| format!("the probe failed: {why}"))
     }
 

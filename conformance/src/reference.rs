@@ -20,6 +20,8 @@ use crate::target::{Applied, Stored};
 
 /// What is kept of a table that is emptied.
 const EMPTIED: &str = "truncate";
+/// What is kept of a table whose copy begins.
+const BEGUN: &str = "begins";
 
 /// What outlives a sink that is closed or killed.
 #[derive(Clone, Default)]
@@ -35,7 +37,7 @@ struct Held {
 /// A change, and the image after it as JSON text.
 #[derive(Clone)]
 pub struct Kept {
-    /// The change; `truncate` for a table that is emptied.
+    /// The change; `truncate` for a table that is emptied, `begins` for one whose copy begins.
     pub applied: Applied,
     /// Empty for a deleted row.
     pub image: String,
@@ -76,7 +78,7 @@ impl Disk {
         for kept in &held.rows {
             let table = &kept.applied.table;
             match kept.applied.op.as_str() {
-                EMPTIED => rows.retain(|row| row.applied.table != *table),
+                EMPTIED | BEGUN => rows.retain(|row| row.applied.table != *table),
                 "insert" => rows.push(kept),
                 op => {
                     let here = |row: &&Kept| row.applied.table == *table && row.applied.key == kept.was;
@@ -228,11 +230,11 @@ pub fn emptied(change: &SchemaChange) -> Option<Kept> {
     Some(Kept { applied: Applied::named(EMPTIED, table, ""), image: String::new(), was: String::new() })
 }
 
-/// What is kept of a chunk with which a copy begins: that its table is emptied.
+/// What is kept of a chunk with which a copy begins: that what is there of its table is void.
 #[must_use]
 pub fn begun(chunk: &SnapshotChunk) -> Option<Kept> {
     let table = format!("{}.{}", chunk.table.schema(), chunk.table.table());
-    let applied = Applied::named(EMPTIED, table, "");
+    let applied = Applied::begins(table);
     (chunk.number == 0).then(|| Kept { applied, image: String::new(), was: String::new() })
 }
 

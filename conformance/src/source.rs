@@ -8,7 +8,7 @@ use capstan_core::{
     binlog::{FileReader, rows::RowsEvent},
     capture::CapturedSet,
     deliver::{Advance, CopyState, Event, Op, Position, Seq, SnapshotChunk, TableCopy},
-    gtid::Gtid,
+    gtid::{Gtid, GtidSet},
 };
 use capstan_fake_source::{
     Group,
@@ -20,6 +20,39 @@ use crate::target::Applied;
 
 /// The untagged source of most transactions.
 pub(crate) const SOURCE: &str = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
+
+/// The source of the tables' creations.
+const CREATOR: &str = "dddddddd-dddd-dddd-dddd-dddddddddddd";
+
+/// How every table of the kit comes to be, for targets that must see it.
+const CREATIONS: &[&str] = &[
+    "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(100) CHARACTER SET utf8mb4)",
+    "CREATE TABLE `lines` (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(100) CHARACTER SET utf8mb4)",
+    "CREATE TABLE heap (id BIGINT NOT NULL, note VARCHAR(100) CHARACTER SET utf8mb4)",
+    "CREATE TABLE bites (id BIGINT NOT NULL PRIMARY KEY, largest BIGINT UNSIGNED, least BIGINT, tenth DOUBLE, \
+     text VARCHAR(100) CHARACTER SET utf8mb4, empty VARCHAR(100) CHARACTER SET utf8mb4, \
+     nothing VARCHAR(100) CHARACTER SET utf8mb4, bytes LONGBLOB, \
+     size ENUM('small','large') CHARACTER SET utf8mb4)",
+    "CREATE TABLE texts (id BIGINT NOT NULL PRIMARY KEY, text VARCHAR(100) CHARACTER SET utf8mb4, \
+     quoted VARCHAR(100) CHARACTER SET utf8mb4)",
+    "CREATE TABLE prices (id BIGINT NOT NULL PRIMARY KEY, price DECIMAL(38,10), zero DECIMAL(10,2))",
+    "CREATE TABLE moments (id BIGINT NOT NULL PRIMARY KEY, day DATE, at DATETIME(6), span TIME)",
+    "CREATE TABLE documents (id BIGINT NOT NULL PRIMARY KEY, document JSON)",
+];
+
+/// The creations that a position does not hold.
+pub(crate) fn creations(position: &Position) -> Vec<Tx> {
+    let all =
+        CREATIONS.iter().zip(1..).map(|(statement, n)| Tx::statement(&format!("{CREATOR}:{n}"), statement));
+    let missing = |tx: &Tx| tx.gtid.as_ref().is_ok_and(|gtid| !position.gtid_set().contains(gtid));
+    all.filter(missing).collect()
+}
+
+/// A set without the creations.
+pub(crate) fn without_creations(set: &GtidSet) -> GtidSet {
+    let all = format!("{CREATOR}:1-{}", CREATIONS.len()).parse();
+    all.map_or_else(|_| set.clone(), |all| set.subtract(&all))
+}
 
 /// The table without a primary key.
 pub(crate) const KEYLESS: &str = "heap";
@@ -144,8 +177,11 @@ impl Tx {
 
     /// A schema change with a GTID of its own.
     pub(crate) fn ddl(gno: u64, statement: &str) -> Self {
-        let bodies = vec![Body::Query(Query::new("shop", statement))];
-        Self { gtid: parse(&format!("{SOURCE}:{gno}")), bodies }
+        Self::statement(&format!("{SOURCE}:{gno}"), statement)
+    }
+
+    fn statement(gtid: &str, statement: &str) -> Self {
+        Self { gtid: parse(gtid), bodies: vec![Body::Query(Query::new("shop", statement))] }
     }
 
     fn ending(gtid: &str, steps: &[Step], end: &End) -> Self {

@@ -110,6 +110,12 @@ pub const RULES: &[Rule] = &[
         run: batch::given_up,
     },
     Rule {
+        id: "dropped_leaves_no_part",
+        level: AtLeastOnce,
+        text: "Whole or not at all: an apply that is dropped leaves no part of a transaction behind; its batch comes again, whoever goes on.",
+        run: batch::dropped,
+    },
+    Rule {
         id: "position_reads_back",
         level: ExactlyOnce,
         text: "The position of the acknowledgement is read back byte for byte, after the write and after a new start.",
@@ -268,7 +274,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "copy_begins_anew",
         level: AtLeastOnce,
-        text: "With chunk 0 the copy of a table begins: what the target has of it from before is void.",
+        text: "With chunk 0 the copy of a table begins: what the target has of it from before is void, and a storage of changes says where.",
         run: snapshot::anew,
     },
     Rule {

@@ -49,6 +49,12 @@ pub trait Target {
         Keeps::Changes
     }
 
+    /// Whether it refuses rows of a table whose creation it has not seen. Then the stream begins with a `CREATE TABLE`
+    /// for each of the kit's tables.
+    fn needs_creations(&self) -> bool {
+        false
+    }
+
     /// Puts `position` where the sink stores its own, while no sink is open. For
     /// `newer_format_is_refused`.
     fn plant(&mut self, position: &str) -> Result<(), Trouble> {
@@ -123,7 +129,8 @@ fn unwritten(method: &str) -> Trouble {
 /// What a storage holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// [`Keeps::Changes`]: every change that took effect, in the order in which the storage has them.
+    /// [`Keeps::Changes`]: every change that took effect, in the order in which the storage has them, with an
+    /// [`Applied::begins`] where a copy of a table began (chunk 0).
     /// [`Keeps::Rows`]: every row that is there ([`Applied::row`]), in any order.
     pub applied: Vec<Applied>,
     /// The position as it is written ([`capstan_core::deliver::Position::encode`]), if this sink
@@ -131,11 +138,13 @@ pub struct Stored {
     pub position: Option<String>,
 }
 
+const BEGINS: &str = "begins";
+
 /// A change that took effect, or a row that is there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Applied {
-    /// `insert`, `update` or `delete` ([`Op::as_str`]); `row` for a row that is there.
+    /// `insert`, `update` or `delete` ([`Op::as_str`]); `row` for a row that is there; `begins` where a copy begins.
     pub op: String,
     /// `schema.table`.
     pub table: String,
@@ -156,6 +165,15 @@ impl Applied {
         Self { op: op.into(), table: table.into(), key: key.into(), note: String::new() }
     }
 
+    /// Here a copy of the table begins: what is above it of that table is void.
+    pub fn begins(table: impl Into<String>) -> Self {
+        Self::named(BEGINS, table, "")
+    }
+
+    pub(crate) fn is_beginning(&self) -> bool {
+        self.op == BEGINS
+    }
+
     /// A row that is there.
     pub fn row(table: impl Into<String>, key: impl Into<String>, note: impl Into<String>) -> Self {
         Self { note: note.into(), ..Self::named("row", table, key) }
@@ -168,6 +186,7 @@ pub(crate) trait Storage {
     fn look(&mut self) -> Result<Stored, Trouble>;
     fn row_text(&mut self, table: &str, key: &str) -> Result<Option<String>, Trouble>;
     fn kept(&self) -> Keeps;
+    fn wants_creations(&self) -> bool;
     fn plant_position(&mut self, position: &str) -> Result<(), Trouble>;
     fn copy_aside(&mut self) -> Result<(), Trouble>;
     fn put_back(&mut self) -> Result<(), Trouble>;
@@ -192,6 +211,10 @@ impl<T: Target> Storage for T {
 
     fn kept(&self) -> Keeps {
         self.keeps()
+    }
+
+    fn wants_creations(&self) -> bool {
+        self.needs_creations()
     }
 
     fn plant_position(&mut self, position: &str) -> Result<(), Trouble> {

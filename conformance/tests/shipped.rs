@@ -5,7 +5,9 @@ use std::{collections::BTreeSet, env, fs, path::Path};
 
 use capstan_conformance::{
     Check, Child, RULES, Report, Strength, Target, Trouble,
-    shipped::{JsonFileTarget, JsonLinesTarget, LedgerTarget, MirrorTarget},
+    shipped::{
+        AsyncJsonLinesTarget, JsonFileTarget, JsonLinesTarget, LedgerTarget, MirrorTarget, StrictMirrorTarget,
+    },
 };
 use serde_json::Value;
 
@@ -24,6 +26,13 @@ fn mirror() {
 }
 
 #[test]
+fn strict_mirror() {
+    let report = passes("strict_mirror", StrictMirrorTarget::fresh);
+    assert_eq!(report.passed(), RULES.len(), "{report}");
+    assert_eq!(report.strengths(), BTreeSet::from([Strength::FaultPoint, Strength::KilledProcess]));
+}
+
+#[test]
 fn json_file() {
     let report = passes("json_file", JsonFileTarget::fresh);
     assert_eq!(report.passed(), RULES.len(), "{report}");
@@ -34,6 +43,15 @@ fn json_file() {
 fn json_lines() {
     let report = passes("json_lines", || Ok(JsonLinesTarget::default()));
     assert_eq!(report.strengths(), BTreeSet::from([Strength::UnwoundCall]));
+}
+
+#[test]
+fn async_json_lines() {
+    let report = passes("async_json_lines", || Ok(AsyncJsonLinesTarget::default()));
+    assert_eq!(report.strengths(), BTreeSet::from([Strength::DroppedFuture]));
+    let dropped =
+        report.outcomes().iter().find(|outcome| outcome.rule.id == "dropped_leaves_no_part").unwrap();
+    assert!(dropped.evidence().iter().all(|note| note.starts_with("dropped at ")), "{report}");
 }
 
 /// `test` is the name of the test that calls this, and of the receipt.

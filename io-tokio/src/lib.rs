@@ -71,7 +71,8 @@
 //! # What there is
 //!
 //! - [`Replica`] puts one together and runs it; [`Handle`] watches and steers it from anywhere.
-//! - [`Sink`] and [`BlockingSink`] are where changes go. [`sqlite::Ledger`] and [`jsonl`] are shipped.
+//! - [`Sink`] and [`BlockingSink`] are where changes go. [`sqlite::Mirror`], [`sqlite::Ledger`] and the sinks of
+//!   [`jsonl`] are shipped.
 //! - [`checkpoint`] keeps the position for sinks that cannot: *at least once*, and the duplicates are exactly
 //!   the batches that were not acknowledged.
 //! - [`net::Net`] is all the loop knows of the world, so the same loop runs over simulated networks.

@@ -9,9 +9,9 @@ use std::{
 use capstan_conformance::{Applied, Artifact, Blocking, Level, Stored, Target, Trouble};
 use capstan_core::{
     deliver::{
-        Ack, BlockingBatch, BlockingSink, BlockingUnit, Item, Position, SinkError, SinkResultExt as _,
+        Ack, BlockingBatch, BlockingSink, BlockingUnit, Change, Item, Position, SinkError, SinkResultExt as _,
     },
-    text::{TextOptions, TransactionLine},
+    text::{SnapshotLine, TextOptions, TransactionLine},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -38,23 +38,27 @@ impl BlockingSink for Lines {
         // Nothing can be taken back, so nothing is written before all of it is there.
         let mut text = String::new();
         while let Some(unit) = batch.next()? {
-            let mut line = TransactionLine::begin(&mut text, None, None);
             match unit {
                 BlockingUnit::Transaction(mut transaction) => {
+                    let mut line = TransactionLine::begin(&mut text, None, None);
                     while let Some(item) = transaction.next()? {
                         if let Item::Change(change) = item {
                             line.change(&mut text, change.before, change.after, TextOptions::default())?;
                         }
                     }
+                    line.end(&mut text);
                 }
-                BlockingUnit::SnapshotRows(mut chunk) => {
-                    while let Some(row) = chunk.next()? {
-                        line.change(&mut text, None, row.after, TextOptions::default())?;
+                BlockingUnit::SnapshotRows(mut rows) => {
+                    let Some(chunk) = rows.chunk() else { continue };
+                    let (table, set) = (&chunk.table, &chunk.gtid_set);
+                    let mut line = SnapshotLine::begin(&mut text, table, chunk.number, set, chunk.last);
+                    while let Some(Change { after: Some(row), .. }) = rows.next()? {
+                        line.row(&mut text, row.values(), TextOptions::default())?;
                     }
+                    line.end(&mut text);
                 }
                 BlockingUnit::SchemaChange(_) | BlockingUnit::Progress(_) => {}
             }
-            line.end(&mut text);
         }
         let ack = batch.finish()?;
         self.0.write_all(text.as_bytes()).unknown("append")?;
@@ -92,6 +96,14 @@ impl LinesTarget {
                 let image = change.get("after").unwrap_or(&change["before"]);
                 let table = format!("{}.{}", word("schema"), word("table"));
                 all.push((Applied::named(word("op"), table, image["id"].to_string()), image.clone()));
+            }
+            let word = |name: &str| line[name].as_str().unwrap_or_default();
+            let table = format!("{}.{}", word("schema"), word("table"));
+            if line["chunk"] == 0 {
+                all.push((Applied::begins(&*table), Value::Null));
+            }
+            for row in line["rows"].as_array().into_iter().flatten() {
+                all.push((Applied::named("snapshot", &*table, row["id"].to_string()), row.clone()));
             }
         }
         Ok(all)

@@ -89,14 +89,21 @@ async fn write(client: &impl GenericClient, step: Step, mut batch: Batch<'_>) ->
                     written.map_err(|why| failed(why, "insert"))?;
                 }
             }
-            Unit::SnapshotRows(mut chunk) => loop {
-                let Some([op, table, key, image]) = chunk.next()?.map(|change| row(&change)).transpose()?
-                else {
-                    break;
-                };
-                let written = client.execute(&insert, &[&op, &table, &key, &image]).await;
-                written.map_err(|why| failed(why, "insert"))?;
-            },
+            Unit::SnapshotRows(mut rows) => {
+                let begins = rows.chunk().filter(|chunk| chunk.number == 0);
+                if let Some(chunk) = begins {
+                    // What is above this row of that table is void.
+                    let table = format!("{}.{}", chunk.table.schema(), chunk.table.table());
+                    let written = client.execute(&insert, &[&"begins", &table, &"", &"null"]).await;
+                    written.map_err(|why| failed(why, "insert"))?;
+                }
+                while let Some([op, table, key, image]) =
+                    rows.next()?.map(|change| row(&change)).transpose()?
+                {
+                    let written = client.execute(&insert, &[&op, &table, &key, &image]).await;
+                    written.map_err(|why| failed(why, "insert"))?;
+                }
+            }
             Unit::SchemaChange(_) | Unit::Progress(_) => {}
         }
     }

@@ -2,6 +2,7 @@
 
 use capstan_core::deliver::{Event, FailureClass, Holds, Seq};
 
+use super::crash::{holds_gtids, whole};
 use crate::{
     bench::{Bench, Broken, kit, same, told},
     rule::Level,
@@ -54,39 +55,80 @@ pub(crate) fn acknowledged(bench: &mut Bench<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// A batch that is dropped at each of its awaits, or whose answer comes too late.
+/// Batches that are dropped at each of their awaits, or whose answer comes too late: once.
 pub(crate) fn given_up(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let transactions = drops(bench)?;
+    bench.holds(&transactions.concat())
+}
+
+/// The same, where what was not acknowledged may be there twice, though not in part.
+pub(crate) fn dropped(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let transactions = drops(bench)?;
+    whole(bench, &transactions, transactions.len(), 2)
+}
+
+/// Most awaits of an apply that are tried.
+const AWAITS: i64 = 100;
+
+/// What it delivers: first the same sink goes on after each drop, then a new process.
+fn drops(bench: &mut Bench<'_>) -> Result<Vec<Vec<Step>>, Broken> {
     bench.start_process()?;
-    let (mut drops, mut waits) = (0, 0);
-    let mut steps = Vec::new();
-    for gno in 1..=100 {
-        let step = insert("orders", gno);
-        steps.push(step);
-        bench.send(vec![Tx::new(gno.unsigned_abs(), &[step, insert("lines", gno)])])?;
-        steps.push(insert("lines", gno));
-        let mut out = bench.take()?.ok_or_else(|| kit("no batch"))?;
-        let answer = bench.answer_or_drop(&mut out, waits)?;
-        let answered = answer.is_some();
-        bench.failed(out);
-        let stored = bench.position()?;
-        match bench.delivery().read_back(stored.as_ref()) {
-            Holds::Committed { .. } => {}
-            Holds::Expected if answered => {
-                return Err("a batch was acknowledged, yet the position does not say so".into());
-            }
-            Holds::Expected => reapply(bench)?,
-            Holds::Moved | Holds::Foreign(_) => {
-                return Err("after a dropped batch the position is neither the old nor the new one".into());
+    let mut transactions = Vec::new();
+    for dies in [false, true] {
+        let (mut drops, mut waits) = (0, 0);
+        for _ in 0..AWAITS {
+            let key = 1 + i64::try_from(transactions.len()).unwrap_or(0);
+            let steps = vec![insert("orders", key), insert("lines", key)];
+            transactions.push(steps.clone());
+            bench.send(vec![Tx::new(key.unsigned_abs(), &steps)])?;
+            let mut out = bench.take()?.ok_or_else(|| kit("no batch"))?;
+            let answered = match bench.answer_or_drop(&mut out, waits)? {
+                None => false,
+                Some(Ok(_too_late)) => true,
+                Some(Err(error)) if error.class() == FailureClass::Unknown => true,
+                Some(Err(error)) => return Err(format!("a batch was refused: {}", told(error))),
+            };
+            bench.failed(out);
+            let settled = if dies { goes_on_anew } else { goes_on };
+            settled(bench, key.unsigned_abs(), &steps, answered)?;
+            drops += u32::from(!answered);
+            waits += 1;
+            if answered {
+                break;
             }
         }
-        drops += u32::from(!answered);
-        waits += 1;
-        if answered {
-            break;
+        let who = if dies { "a new process" } else { "the same sink" };
+        let dropped = if drops > 0 { format!("dropped at {drops} awaits, then ") } else { String::new() };
+        bench.note(format!("{dropped}answered too late: {who} goes on"));
+    }
+    Ok(transactions)
+}
+
+const UNSAID: &str = "a batch was acknowledged, yet the position does not say so";
+
+fn goes_on(bench: &mut Bench<'_>, _: u64, _: &[Step], answered: bool) -> Result<(), Broken> {
+    let stored = bench.position()?;
+    match bench.delivery().read_back(stored.as_ref()) {
+        Holds::Committed { .. } => Ok(()),
+        Holds::Expected if answered && bench.level() == Level::ExactlyOnce => Err(UNSAID.into()),
+        Holds::Expected => reapply(bench),
+        Holds::Moved | Holds::Foreign(_) => {
+            Err("after a dropped batch the position is neither the old nor the new one".into())
         }
     }
-    bench.note(format!("dropped at {drops} awaits, then answered too late"));
-    bench.holds(&steps)
+}
+
+fn goes_on_anew(bench: &mut Bench<'_>, gno: u64, steps: &[Step], answered: bool) -> Result<(), Broken> {
+    bench.start_process()?;
+    match holds_gtids(bench.delivery().durable()) {
+        held if held >= gno => Ok(()),
+        held if held + 1 < gno => Err(format!("after transaction {gno} the position says {held}")),
+        _ if answered && bench.level() == Level::ExactlyOnce => Err(UNSAID.into()),
+        _ => {
+            bench.send(vec![Tx::new(gno, steps)])?;
+            bench.drain().map_err(|why| format!("after it was dropped once: {why}"))
+        }
+    }
 }
 
 fn reapply(bench: &mut Bench<'_>) -> Result<(), Broken> {

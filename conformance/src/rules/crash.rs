@@ -1,11 +1,14 @@
 //! A process dies, and the next one goes on.
 
+use std::collections::BTreeMap;
+
 use capstan_core::deliver::{FailureClass, Position};
 
 use super::whole::waits_for_more;
 use crate::{
     bench::{Bench, Broken, Died, kit, told},
     source::{Comes, LONG, SOURCE, Step, Tx, insert, update},
+    target::Applied,
 };
 
 /// Row events of the transaction inside which it dies.
@@ -71,6 +74,36 @@ pub(crate) fn duplicates(bench: &mut Bench<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
+/// Of these transactions, each of which inserts rows of its own, every one is there whole: the first `acknowledged` of
+/// them at least once, none more than `most` times. Nothing else is.
+pub(crate) fn whole(
+    bench: &mut Bench<'_>,
+    transactions: &[Vec<Step>],
+    acknowledged: usize,
+    most: usize,
+) -> Result<(), Broken> {
+    let mut have: BTreeMap<Applied, usize> = BTreeMap::new();
+    for change in bench.stored()?.applied {
+        *have.entry(change).or_default() += 1;
+    }
+    for (steps, number) in transactions.iter().zip(1..) {
+        let mut times = bench.want(steps).into_iter().map(|change| have.remove(&change).unwrap_or(0));
+        let first = times.next().unwrap_or(0);
+        if let Some(other) = times.find(|other| *other != first) {
+            return Err(format!(
+                "of transaction {number} a part is there: its first change {first} times, another one {other} times"
+            ));
+        }
+        let least = usize::from(number <= acknowledged);
+        if !(least..=most).contains(&first) {
+            return Err(format!("transaction {number} is stored {first} times instead of {least} to {most}"));
+        }
+    }
+    have.pop_first().map_or(Ok(()), |(change, _)| {
+        Err(format!("{} {} {} was never committed", change.op, change.table, change.key))
+    })
+}
+
 /// Four transactions in two batches; a process dies between the second and its acknowledgement.
 fn again(bench: &mut Bench<'_>) -> Result<[Step; 4], Broken> {
     bench.batches_of(2);
@@ -93,7 +126,7 @@ fn transactions() -> Vec<Tx> {
 }
 
 /// How many of the transactions from 1 on a position holds.
-fn holds_gtids(position: Option<&Position>) -> u64 {
+pub(crate) fn holds_gtids(position: Option<&Position>) -> u64 {
     let Some(position) = position else { return 0 };
     let holds =
         |gno: &u64| format!("{SOURCE}:{gno}").parse().is_ok_and(|gtid| position.gtid_set().contains(&gtid));

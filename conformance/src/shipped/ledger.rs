@@ -4,9 +4,8 @@ use capstan::sqlite::{Ledger, LedgerOptions};
 use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::Value;
 
-use super::{Folder, arm, artifact, declined};
+use super::{Folder, in_a_folder, plant, position};
 use crate::{
-    artifact::Artifact,
     subject::Blocking,
     target::{Applied, Stored, Target, Trouble},
 };
@@ -41,17 +40,20 @@ impl Target for LedgerTarget {
         let mut applied = Vec::new();
         let mut rows = connection.prepare(
             "SELECT op, \"schema\" || '.' || \"table\", coalesce(after, before) FROM capstan_ledger
-             WHERE op NOT IN ('schema_change', 'snapshot_begins') ORDER BY seq",
+             WHERE op <> 'schema_change' ORDER BY seq",
         )?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
+            let (op, table): (String, String) = (row.get(0)?, row.get(1)?);
+            if op == "snapshot_begins" {
+                applied.push(Applied::begins(table));
+                continue;
+            }
             let image: Value = serde_json::from_str(&row.get::<_, String>(2)?)?;
             let id = image.get("id").ok_or("a row without id")?.to_string();
-            applied.push(Applied::named(row.get::<_, String>(0)?, row.get::<_, String>(1)?, id));
+            applied.push(Applied::named(op, table, id));
         }
-        let position =
-            connection.query_row("SELECT position FROM capstan_position", [], |row| row.get(0)).optional()?;
-        Ok(Stored { applied, position })
+        Ok(Stored { applied, position: position(&connection)? })
     }
 
     fn row(&mut self, table: &str, key: &str) -> Result<Option<String>, Trouble> {
@@ -63,43 +65,8 @@ impl Target for LedgerTarget {
     }
 
     fn plant(&mut self, position: &str) -> Result<(), Trouble> {
-        self.connection()?.execute("UPDATE capstan_position SET position = ?1", [position])?;
-        Ok(())
+        plant(&self.connection()?, position)
     }
 
-    fn backup(&mut self) -> Result<(), Trouble> {
-        self.0.backup()
-    }
-
-    fn restore(&mut self) -> Result<(), Trouble> {
-        self.0.restore()
-    }
-
-    fn fault_points(&self) -> &[&str] {
-        &["streamed_change", "before_commit", "after_commit"]
-    }
-
-    fn arm(&mut self, _: &str, _: u64) -> Result<(), Trouble> {
-        arm()
-    }
-
-    fn address(&self) -> Option<String> {
-        self.0.address()
-    }
-
-    fn attach(address: &str) -> Result<Self, Trouble> {
-        Ok(Self(Folder::at(address)))
-    }
-
-    fn declines(&self) -> &[(&str, &str)] {
-        declined()
-    }
-
-    fn artifact(&self) -> Option<Artifact> {
-        artifact()
-    }
-
-    fn name(&self) -> String {
-        "capstan::sqlite::Ledger".into()
-    }
+    in_a_folder!("capstan::sqlite::Ledger", ["streamed_change", "before_commit", "after_commit"]);
 }

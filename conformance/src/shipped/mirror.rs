@@ -4,18 +4,23 @@ use capstan::sqlite::{Mirror, MirrorOptions};
 use rusqlite::{Connection, OptionalExtension as _, types::ValueRef};
 use serde_json::{Map, Value, json};
 
-use super::{Folder, arm, artifact, declined};
+use super::{Folder, in_a_folder, plant, position};
 use crate::{
-    artifact::Artifact,
     subject::Blocking,
     target::{Applied, Keeps, Stored, Target, Trouble},
 };
 
-/// A target of [`Mirror`].
+/// A target of [`Mirror`], which is strict or of a part.
 #[derive(Debug)]
-pub struct MirrorTarget(Folder);
+pub struct AnyMirrorTarget<const STRICT: bool>(Folder);
 
-impl MirrorTarget {
+/// Of a part: its tables were there before the stream begins.
+pub type MirrorTarget = AnyMirrorTarget<false>;
+
+/// Strict: it has seen the creation of every table, and a change of a row that it has not is a divergence.
+pub type StrictMirrorTarget = AnyMirrorTarget<true>;
+
+impl<const STRICT: bool> AnyMirrorTarget<STRICT> {
     /// In a folder of its own, which goes with it.
     ///
     /// # Errors
@@ -39,13 +44,12 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-impl Target for MirrorTarget {
+impl<const STRICT: bool> Target for AnyMirrorTarget<STRICT> {
     type Sink = Blocking<Mirror>;
 
     fn open(&mut self) -> Result<Self::Sink, Trouble> {
         let mut options = MirrorOptions::default();
-        // The kit's tables are there before the stream begins.
-        options.partial = true;
+        options.partial = !STRICT;
         Ok(Blocking(Mirror::open(self.0.file("mirror.db"), options)?))
     }
 
@@ -68,9 +72,7 @@ impl Target for MirrorTarget {
                 applied.push(Applied::row(&*table, id.to_string(), note));
             }
         }
-        let position =
-            connection.query_row("SELECT position FROM capstan_position", [], |row| row.get(0)).optional()?;
-        Ok(Stored { applied, position })
+        Ok(Stored { applied, position: position(&connection)? })
     }
 
     fn row(&mut self, table: &str, key: &str) -> Result<Option<String>, Trouble> {
@@ -93,46 +95,18 @@ impl Target for MirrorTarget {
         Keeps::Rows
     }
 
+    fn needs_creations(&self) -> bool {
+        STRICT
+    }
+
     fn plant(&mut self, position: &str) -> Result<(), Trouble> {
-        self.connection()?.execute("UPDATE capstan_position SET position = ?1", [position])?;
-        Ok(())
+        plant(&self.connection()?, position)
     }
 
-    fn backup(&mut self) -> Result<(), Trouble> {
-        self.0.backup()
-    }
-
-    fn restore(&mut self) -> Result<(), Trouble> {
-        self.0.restore()
-    }
-
-    fn fault_points(&self) -> &[&str] {
-        &["streamed_change", "before_commit", "after_commit"]
-    }
-
-    fn arm(&mut self, _: &str, _: u64) -> Result<(), Trouble> {
-        arm()
-    }
-
-    fn address(&self) -> Option<String> {
-        self.0.address()
-    }
-
-    fn attach(address: &str) -> Result<Self, Trouble> {
-        Ok(Self(Folder::at(address)))
-    }
-
-    fn declines(&self) -> &[(&str, &str)] {
-        declined()
-    }
-
-    fn artifact(&self) -> Option<Artifact> {
-        artifact()
-    }
-
-    fn name(&self) -> String {
-        "capstan::sqlite::Mirror of a part".into()
-    }
+    in_a_folder!(
+        if STRICT { "capstan::sqlite::Mirror" } else { "capstan::sqlite::Mirror of a part" },
+        ["streamed_change", "before_commit", "after_commit"]
+    );
 }
 
 /// What the mirror has for a value, in the contract's text form: what its column is at the source is

@@ -3,6 +3,7 @@
 mod jsonl;
 mod ledger;
 mod mirror;
+mod printed;
 
 use std::{
     fs, io,
@@ -11,10 +12,13 @@ use std::{
 
 use tempfile::TempDir;
 
+use rusqlite::{Connection, OptionalExtension as _};
+
 pub use self::{
-    jsonl::{JsonFileTarget, JsonLinesTarget},
+    jsonl::JsonFileTarget,
     ledger::LedgerTarget,
-    mirror::MirrorTarget,
+    mirror::{AnyMirrorTarget, MirrorTarget, StrictMirrorTarget},
+    printed::{AsyncJsonLinesTarget, JsonLinesTarget},
 };
 use crate::{artifact::Artifact, process::in_child, target::Trouble};
 
@@ -35,6 +39,58 @@ fn artifact() -> Option<Artifact> {
 /// Their fault points end the process, so only a process of their own has them armed: by its environment.
 fn arm() -> Result<(), Trouble> {
     if in_child() { Ok(()) } else { Err("its fault points need a child process: say Check::child".into()) }
+}
+
+/// What the targets over a [`Folder`] have in common.
+macro_rules! in_a_folder {
+    ($name:expr, $points:expr) => {
+        fn backup(&mut self) -> Result<(), Trouble> {
+            self.0.backup()
+        }
+
+        fn restore(&mut self) -> Result<(), Trouble> {
+            self.0.restore()
+        }
+
+        fn fault_points(&self) -> &[&str] {
+            &$points
+        }
+
+        fn arm(&mut self, _: &str, _: u64) -> Result<(), Trouble> {
+            $crate::shipped::arm()
+        }
+
+        fn address(&self) -> Option<String> {
+            self.0.address()
+        }
+
+        fn attach(address: &str) -> Result<Self, Trouble> {
+            Ok(Self($crate::shipped::Folder::at(address)))
+        }
+
+        fn declines(&self) -> &[(&str, &str)] {
+            $crate::shipped::declined()
+        }
+
+        fn artifact(&self) -> Option<$crate::Artifact> {
+            $crate::shipped::artifact()
+        }
+
+        fn name(&self) -> String {
+            $name.into()
+        }
+    };
+}
+use in_a_folder;
+
+/// The position in a database of ours.
+fn position(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    connection.query_row("SELECT position FROM capstan_position", [], |row| row.get(0)).optional()
+}
+
+fn plant(connection: &Connection, position: &str) -> Result<(), Trouble> {
+    connection.execute("UPDATE capstan_position SET position = ?1", [position])?;
+    Ok(())
 }
 
 /// A folder of files that are one storage.

@@ -104,6 +104,8 @@ pub enum Fault {
     IgnoresEmptyChunks,
     /// Leaves what a table has when its copy begins.
     KeepsBeforeCopy,
+    /// Keeps changes, and does not say where a copy begins.
+    HidesBeginnings,
     /// Keeps the rows of a copy until its last chunk.
     ChunksAtTheEnd,
     /// Compares GTID sets and not positions.

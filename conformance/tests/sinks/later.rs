@@ -8,28 +8,55 @@ use std::{
 };
 
 use capstan_conformance::{
-    Async, Stored, Target, Trouble,
+    Async, Level, Stored, Target, Trouble,
     reference::{Disk, begun, emptied, keep},
 };
 use capstan_core::deliver::{Ack, Batch, Item, Position, Sink, SinkError, Unit};
+
+/// What is wrong with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Slip {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Waits between the write of the rows and that of the position.
+    TwoSteps,
+    /// The same, and takes the rows back with the next call: if there is one.
+    TidiesUpLater,
+    /// Promises at least once, and waits between the rows of a transaction.
+    RowByRow,
+}
 
 /// An async sink, right or wrong.
 #[derive(Debug)]
 pub struct Later {
     disk: Disk,
-    /// Waits between the write of the rows and that of the position.
-    two_steps: bool,
+    slip: Slip,
+    /// Rows that are there before those to be taken back.
+    untidy: Option<usize>,
+}
+
+impl Later {
+    fn tidy_up(&mut self) {
+        if let Some(keep) = self.untidy.take() {
+            self.disk.truncate(keep);
+        }
+    }
 }
 
 impl Sink for Later {
     async fn position(&mut self) -> Result<Option<Position>, SinkError> {
         Elsewhere(false).await;
+        self.tidy_up();
         self.disk.position()
     }
 
     async fn apply(&mut self, mut batch: Batch<'_>) -> Result<Ack, SinkError> {
+        self.tidy_up();
         Elsewhere(false).await;
-        batch.expected().check(self.disk.position()?.as_ref())?;
+        if self.slip != Slip::RowByRow {
+            batch.expected().check(self.disk.position()?.as_ref())?;
+        }
         let mut rows = Vec::new();
         while let Some(unit) = batch.next().await? {
             match unit {
@@ -51,9 +78,20 @@ impl Sink for Later {
             }
         }
         let ack = batch.finish()?;
-        if self.two_steps {
-            self.disk.write_rows(std::mem::take(&mut rows));
-            Elsewhere(false).await;
+        match self.slip {
+            Slip::Nothing => {}
+            Slip::TwoSteps | Slip::TidiesUpLater => {
+                self.untidy = Some(self.disk.kept().len()).filter(|_| self.slip == Slip::TidiesUpLater);
+                self.disk.write_rows(std::mem::take(&mut rows));
+                Elsewhere(false).await;
+                self.untidy = None;
+            }
+            Slip::RowByRow => {
+                for row in std::mem::take(&mut rows) {
+                    self.disk.write_rows(vec![row]);
+                    Elsewhere(false).await;
+                }
+            }
         }
         self.disk.write(rows, ack.position());
         Elsewhere(false).await;
@@ -81,14 +119,14 @@ impl Future for Elsewhere {
 #[derive(Debug, Default)]
 pub struct LaterTarget {
     pub disk: Disk,
-    pub two_steps: bool,
+    pub slip: Slip,
 }
 
 impl Target for LaterTarget {
     type Sink = Async<Later>;
 
     fn open(&mut self) -> Result<Self::Sink, Trouble> {
-        Ok(Async(Later { disk: self.disk.clone(), two_steps: self.two_steps }))
+        Ok(Async(Later { disk: self.disk.clone(), slip: self.slip, untidy: None }))
     }
 
     fn probe(&mut self) -> Result<Stored, Trouble> {
@@ -112,6 +150,10 @@ impl Target for LaterTarget {
     fn restore(&mut self) -> Result<(), Trouble> {
         self.disk.restore();
         Ok(())
+    }
+
+    fn level(&self) -> Level {
+        if self.slip == Slip::RowByRow { Level::AtLeastOnce } else { Level::ExactlyOnce }
     }
 
     fn declines(&self) -> &[(&str, &str)] {

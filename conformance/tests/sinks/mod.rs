@@ -23,7 +23,7 @@ use capstan_core::{
 };
 
 pub use fault::Fault;
-pub use later::LaterTarget;
+pub use later::{LaterTarget, Slip};
 
 /// The reference sink with a fault.
 #[derive(Debug)]
@@ -159,8 +159,10 @@ impl Faulty {
     fn chunk(&mut self, mut chunk: SnapshotRows<'_>) -> Result<Vec<Kept>, Incomplete> {
         let Some(head) = chunk.chunk() else { return Ok(Vec::new()) };
         let (number, last) = (head.number, head.last);
-        let mut rows: Vec<Kept> =
-            begun(head).filter(|_| self.fault != Fault::KeepsBeforeCopy).into_iter().collect();
+        let mut rows: Vec<Kept> = begun(head)
+            .filter(|_| !matches!(self.fault, Fault::KeepsBeforeCopy | Fault::HidesBeginnings))
+            .into_iter()
+            .collect();
         self.batch.empty_chunk = head.rows.is_none();
         self.batch.schema_change = true;
         if self.fault == Fault::FirstChunkOnly && number > 0 {
@@ -227,7 +229,7 @@ impl Faulty {
         let mut there = 0;
         for other in self.disk.kept().iter().chain(earlier).chain(rows).filter(ours) {
             match other.applied.op.as_str() {
-                "truncate" => there = 0,
+                "truncate" | "begins" => there = 0,
                 op => {
                     there -= i32::from(op != "insert" && other.was == *key);
                     there += i32::from(op != "delete" && other.applied.key == *key);

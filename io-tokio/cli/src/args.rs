@@ -454,15 +454,21 @@ pub enum ShippedSink {
     /// `sqlite:PATH?mode=ledger`.
     #[value(name = "ledger")]
     Ledger,
-    /// `sqlite:PATH`.
+    /// `sqlite:PATH` with `--partial`.
     #[value(name = "mirror")]
     Mirror,
+    /// `sqlite:PATH`.
+    #[value(name = "strict_mirror")]
+    StrictMirror,
     /// `jsonl:PATH`.
     #[value(name = "json_file")]
     JsonFile,
     /// JSON lines on standard output: at least once.
     #[value(name = "json_lines")]
     JsonLines,
+    /// JSON lines to a writer that is awaited, of the library: at least once.
+    #[value(name = "async_json_lines")]
+    AsyncJsonLines,
 }
 
 impl ShippedSink {
@@ -471,8 +477,10 @@ impl ShippedSink {
         match self {
             Self::Ledger => "ledger",
             Self::Mirror => "mirror",
+            Self::StrictMirror => "strict_mirror",
             Self::JsonFile => "json_file",
             Self::JsonLines => "json_lines",
+            Self::AsyncJsonLines => "async_json_lines",
         }
     }
 }

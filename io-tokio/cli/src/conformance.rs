@@ -4,7 +4,9 @@ use std::{fs, path::Path};
 
 use capstan_conformance::{
     Artifact, Check, Child, RULES, Report, Target, Trouble,
-    shipped::{JsonFileTarget, JsonLinesTarget, LedgerTarget, MirrorTarget},
+    shipped::{
+        AsyncJsonLinesTarget, JsonFileTarget, JsonLinesTarget, LedgerTarget, MirrorTarget, StrictMirrorTarget,
+    },
 };
 use clap::ValueEnum as _;
 use serde_json::json;
@@ -56,8 +58,10 @@ fn check(sink: ShippedSink, seed: u64) -> Result<Report, Failure> {
     Ok(match sink {
         ShippedSink::Ledger => of(check, LedgerTarget::fresh),
         ShippedSink::Mirror => of(check, MirrorTarget::fresh),
+        ShippedSink::StrictMirror => of(check, StrictMirrorTarget::fresh),
         ShippedSink::JsonFile => of(check, JsonFileTarget::fresh),
         ShippedSink::JsonLines => of(check, || Ok(JsonLinesTarget::default())),
+        ShippedSink::AsyncJsonLines => of(check, || Ok(AsyncJsonLinesTarget::default())),
     })
 }
 

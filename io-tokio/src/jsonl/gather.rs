@@ -3,14 +3,14 @@
 use std::{
     fmt,
     fs::File,
-    io::{self, Seek as _, SeekFrom, Write},
+    io::{self, Read as _, Seek as _, SeekFrom, Write},
     time::Instant,
 };
 
 use capstan_core::{
     deliver::{
-        BlockingBatch, BlockingTransaction, BlockingUnit, Item, Position, SchemaChange, SinkError,
-        SnapshotRows,
+        Batch, BlockingBatch, BlockingTransaction, BlockingUnit, Item, Position, SchemaChange, SinkError,
+        SnapshotRows, Transaction, Unit,
     },
     gtid::GtidSet,
     text::{SchemaChangeText, SnapshotLine, TransactionLine, write_progress, write_schema_change},
@@ -58,15 +58,44 @@ impl Gather {
         while let Some(unit) = batch.next()? {
             match unit {
                 BlockingUnit::Transaction(transaction) => self.transaction(transaction)?,
-                BlockingUnit::SchemaChange(change) => {
-                    let gtid = change.gtid.as_ref();
-                    write_schema_change(&mut self.text, gtid, change.committed_at, &text_of(change));
-                }
+                BlockingUnit::SchemaChange(change) => self.schema_change(change),
                 BlockingUnit::SnapshotRows(rows) => self.snapshot_rows(rows)?,
-                // Told now, at whatever cadence it comes: nothing else tells of it.
-                BlockingUnit::Progress(_) => self.progress.at = None,
+                BlockingUnit::Progress(_) => self.passed(),
             }
         }
+        Ok(())
+    }
+
+    /// As [`Gather::take`]. What a dropped call has gathered, the next one clears.
+    pub(super) async fn take_awaited(&mut self, batch: &mut Batch<'_>) -> Result<(), SinkError> {
+        self.clear();
+        while let Some(unit) = batch.next().await? {
+            match unit {
+                Unit::Transaction(transaction) => self.awaited_transaction(transaction).await?,
+                Unit::SchemaChange(change) => self.schema_change(change),
+                Unit::SnapshotRows(rows) => self.snapshot_rows(rows)?,
+                Unit::Progress(_) => self.passed(),
+            }
+        }
+        Ok(())
+    }
+
+    fn schema_change(&mut self, change: &SchemaChange) {
+        write_schema_change(&mut self.text, change.gtid.as_ref(), change.committed_at, &text_of(change));
+    }
+
+    /// Told now, at whatever cadence it comes: nothing else tells of it.
+    const fn passed(&mut self) {
+        self.progress.at = None;
+    }
+
+    async fn awaited_transaction(&mut self, mut transaction: Transaction<'_>) -> Result<(), SinkError> {
+        let (gtid, at) = (transaction.gtid().copied(), transaction.committed_at());
+        let mut line = TransactionLine::begin(&mut self.text, gtid.as_ref(), at);
+        while let Some(item) = transaction.next().await? {
+            self.item(&mut line, &item)?;
+        }
+        line.end(&mut self.text);
         Ok(())
     }
 
@@ -75,21 +104,25 @@ impl Gather {
         let mut line = TransactionLine::begin(&mut self.text, gtid.as_ref(), at);
         let streamed = transaction.is_streamed();
         while let Some(item) = transaction.next()? {
-            match item {
-                Item::Change(change) => {
-                    let table = change.table;
-                    line.change(&mut self.text, change.before, change.after, self.options.text)
-                        .map_err(|why| SinkError::from(why).of_table(table.schema(), table.table()))?;
-                }
-                Item::SchemaChange(change) => line.schema_change(&mut self.text, &text_of(change)),
-            }
+            self.item(&mut line, &item)?;
             if streamed {
                 crate::fault::fault_point!("streamed_change");
             }
-            self.settle()?;
         }
         line.end(&mut self.text);
         Ok(())
+    }
+
+    fn item(&mut self, line: &mut TransactionLine, item: &Item<'_>) -> Result<(), SinkError> {
+        match item {
+            Item::Change(change) => {
+                let table = change.table;
+                line.change(&mut self.text, change.before, change.after, self.options.text)
+                    .map_err(|why| SinkError::from(why).of_table(table.schema(), table.table()))?;
+            }
+            Item::SchemaChange(change) => line.schema_change(&mut self.text, &text_of(change)),
+        }
+        self.settle()
     }
 
     fn snapshot_rows(&mut self, mut rows: SnapshotRows<'_>) -> Result<(), SinkError> {
@@ -144,6 +177,32 @@ impl Gather {
         Ok(length)
     }
 }
+
+impl Gather {
+    /// From here on [`Gather::next_piece`] gives everything gathered.
+    pub(super) fn rewind(&mut self) -> io::Result<()> {
+        self.spill.as_mut().map_or(Ok(()), |file| file.seek(SeekFrom::Start(0)).map(|_| ()))
+    }
+
+    /// Moves the next piece of what was gathered into `piece`; an empty one is the end.
+    pub(super) fn next_piece(&mut self, piece: &mut Vec<u8>) -> io::Result<()> {
+        piece.clear();
+        if let Some(file) = &mut self.spill {
+            if file.take(PIECE).read_to_end(piece)? > 0 {
+                return Ok(());
+            }
+            self.spill = None;
+        }
+        // The text's allocation comes back with the piece that follows it.
+        let text =
+            std::mem::replace(&mut self.text, String::from_utf8(std::mem::take(piece)).unwrap_or_default());
+        *piece = text.into_bytes();
+        Ok(())
+    }
+}
+
+/// Bytes of a spilled batch that are in memory at once.
+const PIECE: u64 = 256 << 10;
 
 fn text_of(change: &SchemaChange) -> SchemaChangeText<'_> {
     SchemaChangeText {

@@ -1,20 +1,35 @@
 //! JSON lines: one unit to a line.
 //!
-//! The forms are those of [`crate::core::text`]. Two sinks print them: [`JsonLines`] to any writer, for
-//! people and pipes, and [`JsonFile`] to a file that holds every transaction once.
+//! The forms are those of [`crate::core::text`]. Three sinks print them: [`JsonLines`] to any writer, for
+//! people and pipes, [`AsyncJsonLines`] to one that is awaited, as a socket is, and [`JsonFile`] to a file that
+//! holds every transaction once.
 
+mod awaited;
 mod file;
 mod gather;
 mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
-use capstan_core::text::TextOptions;
+use capstan_core::{
+    deliver::{FailureClass, SinkError},
+    text::TextOptions,
+};
 
+use crate::io_failure::writing;
+
+pub use awaited::AsyncJsonLines;
 pub use file::JsonFile;
 pub use stream::JsonLines;
+
+/// A writer failed, perhaps in the middle of a line: nothing may follow it.
+fn failed(error: io::Error) -> SinkError {
+    SinkError::new(FailureClass::Permanent, "print", None)
+        .or_code(writing("print", io::Error::from(error.kind())).code())
+        .caused_by(error)
+}
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,7 @@ use std::{fmt, io::Write};
 
 use capstan_core::deliver::{Ack, BlockingBatch, BlockingSink, Position, SinkError};
 
-use super::{JsonOptions, gather::Gather};
-use crate::io_failure::writing;
+use super::{JsonOptions, failed, gather::Gather};
 
 /// Prints units to a writer (standard output, a pipe), whole transactions only, flushed after each batch.
 ///
@@ -38,9 +37,7 @@ impl<W: Write> JsonLines<W> {
         let written = self.gather.write_to(&mut self.out).and_then(|_| self.out.flush());
         written.map_err(|error| {
             self.broken = true;
-            SinkError::new(capstan_core::deliver::FailureClass::Permanent, "print", None)
-                .or_code(writing("print", std::io::Error::from(error.kind())).code())
-                .caused_by(error)
+            failed(error)
         })
     }
 }

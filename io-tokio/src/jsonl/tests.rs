@@ -2,17 +2,21 @@
 
 use std::{
     fs,
+    future::Future,
     io::{self, Write},
     path::Path,
+    pin::{Pin, pin},
     sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use capstan_core::{
-    deliver::{BatchLimits, BlockingSink as _, Expected, FailureClass, Holds},
+    deliver::{BatchLimits, BlockingSink as _, Expected, FailureClass, Holds, Sink as _},
     halt::Code,
 };
 use serde_json::Value;
+use tokio::io::AsyncWrite;
 
 use super::*;
 use crate::{Decision, Stored as _, checkpoint::lock::beside, testkit::Kit};
@@ -141,6 +145,85 @@ fn a_writer_gets_whole_transactions_and_the_position_last() {
         kit.run_blocking(&mut JsonLines::new(pipe.clone(), JsonOptions { spill_above, ..options() }))
             .unwrap();
         assert_eq!(pipe.text(), text(), "{name}");
+    }
+}
+
+/// Takes a few bytes at every other call and lets the others wait.
+#[derive(Default)]
+struct Narrow(Pipe, bool);
+
+impl AsyncWrite for Narrow {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.1 = !self.1;
+        if self.1 { Poll::Pending } else { Poll::Ready(self.0.write(&bytes[..bytes.len().min(61)])) }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.1 = !self.1;
+        if self.1 { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Polls so many times, then drops it.
+fn polled<F: Future>(future: F, most: usize) -> Option<F::Output> {
+    let mut future = pin!(future);
+    (0..most).find_map(|_| match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    })
+}
+
+#[test]
+fn a_writer_that_is_awaited_gets_the_same_lines() {
+    let want = WHOLE.strip_suffix(" ..246").unwrap();
+    for (name, kit, spill_above) in [
+        ("plain", kit(), 1 << 20),
+        ("one broken off", kit().stream_above(0).abort_once(3), 1 << 20),
+        ("spilled", kit(), 0),
+    ] {
+        let (mut kit, pipe) = (kit, Pipe::default());
+        let options = JsonOptions { spill_above, ..options() };
+        let mut sink = AsyncJsonLines::new(Narrow(pipe.clone(), false), options);
+        polled(kit.run(&mut sink), usize::MAX).unwrap().unwrap();
+        assert_eq!(words(&pipe.text()), want, "{name}");
+    }
+    let pipe = Pipe(Arc::default(), Some(700));
+    let mut sink = AsyncJsonLines::new(Narrow(pipe.clone(), false), options());
+    let error = polled(kit().run(&mut sink), usize::MAX).unwrap().unwrap_err();
+    assert_eq!((error.class(), error.step()), (FailureClass::Permanent, "print"));
+    assert_eq!(pipe.text().len(), 700, "nothing is printed after a broken line");
+}
+
+/// Each call is dropped at another of its awaits; the position says what is still being sent, and nothing comes
+/// twice. Red where the rest is forgotten: the next line begins inside
+/// the one that was cut.
+#[test]
+fn a_dropped_call_cuts_no_line() {
+    for spill_above in [1 << 20, 0] {
+        let pipe = Pipe::default();
+        let options = JsonOptions { spill_above, ..options() };
+        let mut sink = AsyncJsonLines::new(Narrow(pipe.clone(), false), options);
+        let (mut kit, mut dropped, mut waits) = (kit(), Vec::new(), 0);
+        kit.start(None).unwrap();
+        let mut again = None;
+        while let Some(mut state) = again.take().or_else(|| kit.next_batch()) {
+            waits = waits % 7 + 1;
+            if let Some(answer) = polled(sink.apply(state.batch()), waits) {
+                kit.accept(state, answer.unwrap()).unwrap();
+                continue;
+            }
+            let stored = polled(sink.position(), 1).unwrap().unwrap();
+            let holds = kit.failed(state, stored.as_ref());
+            dropped.push(matches!(holds, Holds::Committed { .. }));
+            again = kit.again().filter(|_| holds == Holds::Expected);
+        }
+        assert!(dropped.contains(&true) && dropped.contains(&false), "{dropped:?}");
+        polled(sink.print(), usize::MAX).unwrap().unwrap();
+        assert_eq!(words(&pipe.text()), WHOLE.strip_suffix(" ..246").unwrap());
     }
 }
 
