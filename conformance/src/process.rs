@@ -88,7 +88,7 @@ pub(crate) fn say(word: &str, text: &str) {
 }
 
 /// Until a new process runs its program it holds what every other thread has open, locks of targets among
-/// it: meanwhile nothing is opened.
+/// it (Linux closes them after it has let the parent go on): until it speaks nothing is opened.
 static SPAWNING: RwLock<()> = RwLock::new(());
 
 /// Opens something that may be locked by who had it open before.
@@ -131,11 +131,8 @@ impl Call<'_> {
         }
         let failed = |why: io::Error| kit(&format!("no child process: {why}"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let spawned = {
-            let _alone = SPAWNING.write().unwrap_or_else(PoisonError::into_inner);
-            command.spawn()
-        };
-        let mut process = spawned.map_err(failed)?;
+        let alone = SPAWNING.write().unwrap_or_else(PoisonError::into_inner);
+        let mut process = command.spawn().map_err(failed)?;
         let Some(stdout) = process.stdout.take() else { return Err(kit("a child without output")) };
         let (sender, words) = mpsc::channel();
         thread::spawn(move || {
@@ -147,14 +144,19 @@ impl Call<'_> {
                 }
             }
         });
+        let mut alone = Some(alone);
         let mut checkpoint = None;
         let ended = loop {
-            let word = match words.recv_timeout(PATIENCE) {
+            let word = words.recv_timeout(PATIENCE);
+            // Whatever it says, it runs its own program now.
+            drop(alone.take());
+            let word = match word {
                 Ok(word) => word,
                 Err(mpsc::RecvTimeoutError::Timeout) => break Err(kit("a child process hangs")),
                 Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(None),
             };
             match word.split_once(' ').unwrap_or((&word, "")) {
+                ("here", _) => {}
                 ("checkpoint", text) => checkpoint = Some(text.to_owned()),
                 ("brink", _) => break Ok(Some(Died::Killed)),
                 ("finished", _) => break Ok(Some(Died::Finished)),
@@ -198,6 +200,7 @@ fn killed(status: ExitStatus) -> bool {
 pub(crate) fn serve<T: Target>() {
     let Ok(call) = env::var(CALL) else { return };
     IN_CHILD.store(true, Ordering::Release);
+    say("here", "");
     match serve_call::<T>(&call) {
         Ok(()) => say("finished", ""),
         Err(why) => say("broken", &why),

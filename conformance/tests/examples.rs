@@ -37,7 +37,7 @@ const STEPS: [(Step, &str); 4] = [
     (
         Step::EachChange,
         "aborted_leaves_no_trace comes_again_once killed_leaves_no_part killed_at_every_step \
-         batch_is_atomic given_up_is_settled claim_over_another_is_fenced \
+         batch_is_atomic given_up_is_settled dropped_leaves_no_part claim_over_another_is_fenced \
          claim_over_nothing_is_fenced wiped_target_is_refused fenced two_owners \
          stale_is_refused late_commit_is_refused lost_answer_once chunk_again_is_refused \
          values_survive",
