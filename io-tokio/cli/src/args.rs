@@ -187,6 +187,12 @@ pub struct RunArgs {
     pub allow_unlogged_cascades: bool,
 
     /// Read settings from this TOML file (the same names; [limits] for numbers). The command line wins.
+    ///
+    /// [limits] knows, with these defaults: stream-above-bytes = 8388608, retained-max-bytes = 67108864,
+    /// row-event-max-bytes = 67108864, heartbeat-ms = 10000, silence-ms = 30000, acknowledgement-ms = 60000,
+    /// dial-ms = 10000, backoff-first-ms = 100, backoff-max-ms = 30000, trouble-max-ms = 600000,
+    /// progress-every-ms = 1000, progress-gtids = 1000, batch-max-transactions = 1, batch-max-bytes = 4194304,
+    /// copy-chunk-rows = 10000, copy-chunk-bytes = 1048576.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 

@@ -64,7 +64,9 @@ impl File {
                 let name = error.message().split('`').nth(1).unwrap_or_default().to_owned();
                 Halt::new(Code::UnknownOption).with(Detail::Setting(name, "is no setting"))
             } else {
-                invalid("config", "is not valid TOML, or a value has the wrong type")
+                let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+                let line = before.matches('\n').count().saturating_add(1);
+                invalid(&format!("config, line {line}"), "is not valid TOML, or a value has the wrong type")
             }
         })
     }
