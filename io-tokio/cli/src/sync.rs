@@ -88,9 +88,7 @@ fn run_into<S: BlockingSink + 'static>(
     mut watch: Watcher,
 ) -> Result<u8, Failure> {
     // A file of lines that is gone is not a new one while the record of what it held is there: opening it says so.
-    let mut record = path.as_os_str().to_owned();
-    record.push(".position");
-    let mut sink = if path.exists() || Path::new(&record).exists() { Some(open()?) } else { None };
+    let mut sink = if path.exists() || JsonFile::record_path(path).exists() { Some(open()?) } else { None };
     let stored = sink.as_mut().map_or(Ok(false), is_stored)?;
     let replica = builder.start(start(given, stored, args)?).build()?;
     let sink = sink.map_or_else(open, Ok)?;

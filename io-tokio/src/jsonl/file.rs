@@ -57,6 +57,9 @@ struct Head {
     kind: String,
     format: u64,
     length: u64,
+    /// The CRC-32 of the length and of the position behind it: by a smaller length the file would be cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    crc32: Option<u32>,
 }
 
 /// What `PATH.position` says.
@@ -66,6 +69,12 @@ struct Record {
 }
 
 impl JsonFile {
+    /// Where the record of the file lies: `PATH.position`.
+    #[must_use]
+    pub fn record_path(path: &Path) -> PathBuf {
+        beside(path, ".position")
+    }
+
     /// Takes the lock, reads the record, cuts the file to the length it covers.
     ///
     /// # Errors
@@ -82,7 +91,7 @@ impl JsonFile {
             Halt::new(Code::TargetOfAnotherSource).with(Detail::Setting(path.display().to_string(), why))
         };
         // What is somebody else's is refused before anything of ours lies beside it.
-        if path.metadata().is_ok_and(|found| found.len() > 0) && !record_path(&path).exists() {
+        if path.metadata().is_ok_and(|found| found.len() > 0) && !Self::record_path(&path).exists() {
             return Err(foreign());
         }
         let lock = Lock::take(&path)?;
@@ -257,12 +266,8 @@ impl Drop for JsonFile {
     }
 }
 
-fn record_path(path: &Path) -> PathBuf {
-    beside(path, ".position")
-}
-
 fn read(path: &Path) -> Result<Option<Record>, SinkError> {
-    let text = match std::fs::read_to_string(record_path(path)) {
+    let text = match std::fs::read_to_string(JsonFile::record_path(path)) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(reading("record", error)),
@@ -276,7 +281,11 @@ fn read(path: &Path) -> Result<Option<Record>, SinkError> {
     if head.format > FORMAT {
         return Err(SinkError::halt(Code::PositionFormatNewer, "record"));
     }
-    let position = match rest.trim_end() {
+    let rest = rest.trim_end();
+    if head.crc32.is_some_and(|sum| sum != sum_of(head.length, rest)) {
+        return Err(damaged());
+    }
+    let position = match rest {
         "" => None,
         text => Some(Position::decode(text)?),
     };
@@ -284,14 +293,26 @@ fn read(path: &Path) -> Result<Option<Record>, SinkError> {
 }
 
 fn write(path: &Path, length: u64, position: Option<&Position>, sync: bool) -> Result<(), SinkError> {
-    let head = Head { kind: "jsonl".to_owned(), format: FORMAT, length };
+    let mut behind = String::new();
+    if let Some(position) = position {
+        position.write(&mut behind);
+    }
+    let crc32 = Some(sum_of(length, &behind));
+    let head = Head { kind: "jsonl".to_owned(), format: FORMAT, length, crc32 };
     let mut text =
         serde_json::to_string(&head).map_err(|_| SinkError::halt(Code::PositionWriteFailed, "record"))?;
     text.push('\n');
-    if let Some(position) = position {
-        position.write(&mut text);
+    if position.is_some() {
+        text.push_str(&behind);
         text.push('\n');
     }
-    replace(&record_path(path), text.as_bytes(), sync)
+    replace(&JsonFile::record_path(path), text.as_bytes(), sync)
         .map_err(|error| writing("record", error).or_code(Code::PositionWriteFailed))
+}
+
+fn sum_of(length: u64, position: &str) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&length.to_be_bytes());
+    hasher.update(position.as_bytes());
+    hasher.finalize()
 }

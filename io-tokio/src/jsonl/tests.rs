@@ -278,6 +278,13 @@ fn a_file_holds_every_transaction_once_whatever_a_crash_left() {
         drop(file);
         assert_eq!(content(&path), whole);
     }
+    // A smaller length would cut the file.
+    let length = format!("\"length\":{}", whole.len());
+    assert!(record.contains(&length), "{record}");
+    std::fs::write(beside(&path, ".position"), record.replace(&length, "\"length\":1")).unwrap();
+    assert_eq!(JsonFile::open(&path, options()).unwrap_err().code, Code::PositionReadFailed);
+    assert_eq!(content(&path), whole);
+    std::fs::write(beside(&path, ".position"), &record).unwrap();
     // Killed while the record was written beside.
     std::fs::write(beside(&path, ".position.new"), &record[..record.len() / 2]).unwrap();
     drop(open(&path));
@@ -331,8 +338,10 @@ fn another_owner_of_the_record_is_noticed_and_its_file_left_alone() {
     kit.accept(state, ack).unwrap();
     // As on a file system whose locks the other one does not see.
     let record = beside(&path, ".position");
-    let theirs = content(&record).replace(&ours.encode(), &ours.claimed(9).encode());
-    std::fs::write(&record, theirs).unwrap();
+    let length = content(&path).len();
+    let theirs = ours.claimed(9).encode();
+    std::fs::write(&record, format!("{{\"kind\":\"jsonl\",\"format\":1,\"length\":{length}}}\n{theirs}\n"))
+        .unwrap();
     let before = content(&path);
     let mut state = kit.next_batch().unwrap();
     assert_eq!(file.apply(state.blocking()).unwrap_err().class(), FailureClass::Fenced);

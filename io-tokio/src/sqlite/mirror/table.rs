@@ -76,7 +76,8 @@ fn is_row_id(column: &Column, key: &[String]) -> bool {
 /// Makes the table of an entry, with its columns and key as they are there.
 pub(super) fn make(connection: &Connection, entry: &Entry) -> Result<(), SinkError> {
     execute(connection, &create_sql(&entry.name, &entry.columns, &entry.key))?;
-    if entry.key.is_empty() { index_hashes(connection, entry) } else { Ok(()) }
+    // Before its first map nothing is known of its key, and each statement here makes SQLite read all of its schema.
+    if entry.key.is_empty() && entry.known { index_hashes(connection, entry) } else { Ok(()) }
 }
 
 fn index_hashes(connection: &Connection, entry: &Entry) -> Result<(), SinkError> {
