@@ -1,6 +1,6 @@
 //! What exactly was checked, and by what.
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{fmt::Write as _, fs, path::Path, sync::LazyLock};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -30,8 +30,7 @@ impl Artifact {
     /// A package with the program that it was built into: this one.
     #[must_use]
     pub fn of_program(package: &str, version: &str) -> Self {
-        let bytes = std::env::current_exe().and_then(fs::read).ok();
-        let digest = bytes.map(|bytes| ("program".to_owned(), sha256(&bytes)));
+        let digest = program_sha256().map(|sha256| ("program".to_owned(), sha256.to_owned()));
         Self { package: package.into(), version: version.into(), digest }
     }
 
@@ -51,6 +50,13 @@ macro_rules! artifact {
             env!("CARGO_MANIFEST_DIR"),
         )
     };
+}
+
+/// The program that this is: producer and consumer of the units, and what compared the two.
+pub(crate) fn program_sha256() -> Option<&'static str> {
+    static DIGEST: LazyLock<Option<String>> =
+        LazyLock::new(|| Some(sha256(&std::env::current_exe().and_then(fs::read).ok()?)));
+    DIGEST.as_deref()
 }
 
 fn sha256(bytes: &[u8]) -> String {

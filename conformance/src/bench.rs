@@ -1,6 +1,6 @@
 //! Drives one sink as the driver of a pipeline would.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{collections::BTreeSet, ops::Range, sync::Barrier, thread, time::Duration};
 
 use capstan_core::{
     deliver::{
@@ -42,6 +42,9 @@ pub(crate) struct Bench<'t> {
     /// A call was killed.
     killed: bool,
     child: Option<Child>,
+    /// How long the next child may write before it is killed, and what it then had acknowledged.
+    left: Option<Duration>,
+    heard: Option<u64>,
     seed: u64,
     pub(crate) evidence: Evidence,
 }
@@ -87,6 +90,8 @@ impl<'t> Bench<'t> {
             start: Position::new(GtidSet::new(), "`shop`.*"),
             killed: false,
             child: None,
+            left: None,
+            heard: None,
             seed,
             evidence: Evidence::default(),
         }
@@ -94,6 +99,40 @@ impl<'t> Bench<'t> {
 
     pub(crate) fn storage(&mut self) -> &mut dyn Storage {
         self.storage
+    }
+
+    /// A batch of one change that goes on from `position`.
+    pub(crate) fn batch_behind(&mut self, position: &Position, gno: u64, step: Step) -> Result<Out, Broken> {
+        let mut other = self.delivery_from(Some(position));
+        std::mem::swap(&mut self.delivery, &mut other);
+        let out = self.send(vec![Tx::new(gno, &[step])]).and_then(|()| self.take());
+        std::mem::swap(&mut self.delivery, &mut other);
+        out?.ok_or_else(|| kit("no batch"))
+    }
+
+    /// The open sink and `second` are each handed a batch at the same moment; the class of each that it refuses.
+    pub(crate) fn both_apply(
+        &mut self,
+        second: &mut Box<dyn Subject>,
+        [mut one, mut other]: [Out; 2],
+    ) -> Result<[Option<FailureClass>; 2], Broken> {
+        let first = self.sink.as_mut().ok_or_else(|| kit("no sink is open"))?;
+        self.evidence.batches += 2;
+        let ready = Barrier::new(2);
+        let apply = |sink: &mut Box<dyn Subject>, out: &mut Out| {
+            ready.wait();
+            match sink.apply(&mut out.state, &out.pipe) {
+                Ended::Answered(answer) => Ok(answer.err().map(|error| error.class())),
+                Ended::Killed => Err(kit("a call was killed")),
+                Ended::Panicked(why) => Err(format!("apply panicked: {why}")),
+            }
+        };
+        let [one, other] = thread::scope(|scope| {
+            let beside = scope.spawn(|| apply(second, &mut other));
+            let one = apply(first, &mut one);
+            [one, beside.join().unwrap_or_else(|_| Err(kit("a thread panicked")))]
+        });
+        Ok([one?, other?])
     }
 
     /// What dies, dies in such a process.
@@ -152,6 +191,20 @@ impl<'t> Bench<'t> {
         }
     }
 
+    /// A process does what `script` says and is killed a while after it has said that it writes. Gives the number
+    /// of the last transaction that it says was acknowledged, too.
+    pub(crate) fn dies_within(
+        &mut self,
+        left: Duration,
+        script: &str,
+    ) -> Result<(Died, Option<u64>), Broken> {
+        self.left = Some(left);
+        self.heard = None;
+        let died = self.dies(script, 0, None);
+        self.left = None;
+        Ok((died?, self.heard.take()))
+    }
+
     fn dies_in_child(
         &mut self,
         child: &Child,
@@ -170,13 +223,15 @@ impl<'t> Bench<'t> {
             count: self.count,
             seed: self.seed,
             checkpoint: self.checkpoint.as_ref().map(Position::encode),
+            left: self.left,
         };
         let ended = call.run(child)?;
         // Its owners have marks of their own.
         self.count += 1_000_000;
-        if let Some(text) = ended.checkpoint {
+        if let Some(text) = ended.heard.checkpoint {
             self.checkpoint = Some(Position::decode(&text).map_err(|_| kit("the checkpoint is none"))?);
         }
+        self.heard = ended.heard.acknowledged;
         self.evidence.strengths.extend(ended.strengths);
         Ok(ended.died)
     }

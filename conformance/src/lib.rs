@@ -35,7 +35,7 @@
 //!
 //! let report = check(|| Ok(Mine(Disk::default())));
 //! assert!(report.is_passed(), "{report}");
-//! assert_eq!(report.skipped(), 4); // and what is measured in a process of its own, which needs `Target::address`
+//! assert_eq!(report.skipped(), 5); // and what is done in a process of its own, which needs `Target::address`
 //! ```
 //!
 //! One named test per rule is [`main!`]; what is to die dies by SIGKILL where the target has an address and

@@ -107,13 +107,36 @@ pub(crate) struct Call<'a> {
     pub(crate) count: u64,
     pub(crate) seed: u64,
     pub(crate) checkpoint: Option<String>,
+    /// It is killed so long after it has said that it writes.
+    pub(crate) left: Option<Duration>,
 }
 
 /// What became of a child.
 pub(crate) struct Ended {
     pub(crate) died: Died,
-    pub(crate) checkpoint: Option<String>,
+    pub(crate) heard: Heard,
     pub(crate) strengths: Vec<Strength>,
+}
+
+/// What it has said of itself before.
+#[derive(Default)]
+pub(crate) struct Heard {
+    pub(crate) checkpoint: Option<String>,
+    /// The number of the last transaction that was acknowledged.
+    pub(crate) acknowledged: Option<u64>,
+}
+
+impl Heard {
+    /// Whether the word is one of these.
+    fn takes(&mut self, word: &str, text: &str) -> bool {
+        match word {
+            "here" => {}
+            "checkpoint" => self.checkpoint = Some(text.to_owned()),
+            "acknowledged" => self.acknowledged = text.parse().ok(),
+            _ => return false,
+        }
+        true
+    }
 }
 
 impl Call<'_> {
@@ -136,16 +159,19 @@ impl Call<'_> {
         let Some(stdout) = process.stdout.take() else { return Err(kit("a child without output")) };
         let (sender, words) = mpsc::channel();
         thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if let Some(word) = line.strip_prefix(WORD)
+            let (mut stdout, mut line) = (BufReader::new(stdout), String::new());
+            while stdout.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+                // What it was killed in the midst of saying was not said.
+                if let Some(word) = line.strip_prefix(WORD).and_then(|word| word.strip_suffix('\n'))
                     && sender.send(word.to_owned()).is_err()
                 {
                     break;
                 }
+                line.clear();
             }
         });
         let mut alone = Some(alone);
-        let mut checkpoint = None;
+        let mut heard = Heard::default();
         let ended = loop {
             let word = words.recv_timeout(PATIENCE);
             // Whatever it says, it runs its own program now.
@@ -156,8 +182,13 @@ impl Call<'_> {
                 Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(None),
             };
             match word.split_once(' ').unwrap_or((&word, "")) {
-                ("here", _) => {}
-                ("checkpoint", text) => checkpoint = Some(text.to_owned()),
+                (word, text) if heard.takes(word, text) => {}
+                ("writes", _) => {
+                    if let Some(left) = self.left {
+                        thread::sleep(left);
+                        break Ok(Some(Died::Killed));
+                    }
+                }
                 ("brink", _) => break Ok(Some(Died::Killed)),
                 ("finished", _) => break Ok(Some(Died::Finished)),
                 ("broken", why) => break Err(why.to_owned()),
@@ -169,19 +200,29 @@ impl Call<'_> {
             process.kill().map_err(failed)?;
         }
         let status = process.wait().map_err(failed)?;
+        for word in words {
+            match word.split_once(' ').unwrap_or((&word, "")) {
+                ("broken", why) => return Err(why.to_owned()),
+                (word, text) => heard.takes(word, text),
+            };
+        }
         let mut strengths = Vec::new();
         if self.fault.is_some() {
             strengths.push(Strength::FaultPoint);
         }
         let died = match ended? {
             Some(Died::Finished) => {
-                return Ok(Ended { died: Died::Finished, checkpoint, strengths: Vec::new() });
+                return Ok(Ended { died: Died::Finished, heard, strengths: Vec::new() });
+            }
+            // It was done before it was killed.
+            Some(Died::Killed) if self.left.is_some() && status.success() => {
+                return Ok(Ended { died: Died::Finished, heard, strengths: Vec::new() });
             }
             Some(Died::Killed) | None if killed(status) => Died::Killed,
             Some(Died::Killed) | None => return Err(kit(&format!("a child ended with {status}"))),
         };
         strengths.push(Strength::KilledProcess);
-        Ok(Ended { died, checkpoint, strengths })
+        Ok(Ended { died, heard, strengths })
     }
 }
 

@@ -8,10 +8,10 @@ use std::{
 use capstan_core::{
     binlog::rows::Row,
     deliver::{
-        Ack, BlockingBatch, BlockingSink, BlockingUnit, Change, Item, Position, SchemaChange, SinkError,
-        SnapshotChunk,
+        Ack, BlockingBatch, BlockingSink, BlockingUnit, Change, Expected, Item, Position, SchemaChange,
+        SinkError, SnapshotChunk,
     },
-    sql::SchemaEffect,
+    sql::{SchemaEffect, TableMove, TableName},
     text::{TextOptions, write_image, write_value},
     value::ValueError,
 };
@@ -20,6 +20,8 @@ use crate::target::{Applied, Stored};
 
 /// What is kept of a table that is emptied.
 const EMPTIED: &str = "truncate";
+/// What is kept of a table that takes another name, which stands where a key does.
+const RENAMED: &str = "rename";
 /// What is kept of a table whose copy begins.
 const BEGUN: &str = "begins";
 
@@ -37,7 +39,8 @@ struct Held {
 /// A change, and the image after it as JSON text.
 #[derive(Clone)]
 pub struct Kept {
-    /// The change; `truncate` for a table that is emptied, `begins` for one whose copy begins.
+    /// The change; `truncate` for a table that is emptied or gone, `rename` for one that takes another name, `begins` for
+    /// one whose copy begins.
     pub applied: Applied,
     /// Empty for a deleted row.
     pub image: String,
@@ -63,7 +66,7 @@ impl Disk {
     #[must_use]
     pub fn stored(&self) -> Stored {
         let held = self.held();
-        let changes = held.rows.iter().filter(|kept| kept.applied.op != EMPTIED);
+        let changes = held.rows.iter().filter(|kept| ![EMPTIED, RENAMED].contains(&&*kept.applied.op));
         Stored {
             applied: changes.map(|kept| kept.applied.clone()).collect(),
             position: held.position.clone(),
@@ -74,21 +77,26 @@ impl Disk {
     #[must_use]
     pub fn stored_rows(&self) -> Stored {
         let held = self.held();
-        let mut rows: Vec<&Kept> = Vec::new();
+        let mut rows: Vec<Kept> = Vec::new();
         for kept in &held.rows {
             let table = &kept.applied.table;
             match kept.applied.op.as_str() {
                 EMPTIED | BEGUN => rows.retain(|row| row.applied.table != *table),
-                "insert" => rows.push(kept),
+                RENAMED => {
+                    for row in rows.iter_mut().filter(|row| row.applied.table == *table) {
+                        row.applied.table.clone_from(&kept.applied.key);
+                    }
+                }
+                "insert" => rows.push(kept.clone()),
                 op => {
-                    let here = |row: &&Kept| row.applied.table == *table && row.applied.key == kept.was;
+                    let here = |row: &Kept| row.applied.table == *table && row.applied.key == kept.was;
                     let Some(at) = rows.iter().position(here) else { continue };
-                    let after = (op == "update").then_some(kept);
+                    let after = (op == "update").then(|| kept.clone());
                     rows.splice(at..=at, after).for_each(drop);
                 }
             }
         }
-        let row = |kept: &&Kept| Applied::row(&*kept.applied.table, &*kept.applied.key, note(&kept.image));
+        let row = |kept: &Kept| Applied::row(&*kept.applied.table, &*kept.applied.key, note(&kept.image));
         Stored { applied: rows.iter().map(row).collect(), position: held.position.clone() }
     }
 
@@ -139,6 +147,23 @@ impl Disk {
         self.write_text(rows, position.encode());
     }
 
+    /// As [`Disk::write`], on condition that what is stored is `expected`.
+    ///
+    /// # Errors
+    /// It is not, or is no position. Then nothing is written.
+    pub fn write_if(
+        &self,
+        expected: &Expected,
+        rows: Vec<Kept>,
+        position: &Position,
+    ) -> Result<(), SinkError> {
+        let mut held = self.held();
+        expected.check(held.position.as_deref().map(Position::decode).transpose()?.as_ref())?;
+        held.rows.extend(rows);
+        held.position = Some(position.encode());
+        Ok(())
+    }
+
     /// As [`Disk::write`], for a position that was written down elsewhere.
     pub fn write_text(&self, rows: Vec<Kept>, position: String) {
         let mut held = self.held();
@@ -179,7 +204,7 @@ impl BlockingSink for Memory {
     }
 
     fn apply(&mut self, mut batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
-        batch.expected().check(self.0.position()?.as_ref())?;
+        let expected = batch.expected().clone();
         let mut rows = Vec::new();
         while let Some(unit) = batch.next()? {
             match unit {
@@ -187,7 +212,7 @@ impl BlockingSink for Memory {
                     while let Some(item) = transaction.next()? {
                         match item {
                             Item::Change(change) => rows.push(keep(&change)?),
-                            Item::SchemaChange(change) => rows.extend(emptied(change)),
+                            Item::SchemaChange(change) => rows.extend(followed(change)),
                         }
                     }
                 }
@@ -197,12 +222,12 @@ impl BlockingSink for Memory {
                         rows.push(keep(&change)?);
                     }
                 }
-                BlockingUnit::SchemaChange(change) => rows.extend(emptied(change)),
+                BlockingUnit::SchemaChange(change) => rows.extend(followed(change)),
                 BlockingUnit::Progress(_) => {}
             }
         }
         let ack = batch.finish()?;
-        self.0.write(rows, ack.position());
+        self.0.write_if(&expected, rows, ack.position())?;
         Ok(ack)
     }
 }
@@ -222,12 +247,40 @@ pub fn keep(change: &Change<'_>) -> Result<Kept, SinkError> {
     Ok(Kept { applied: Applied::new(change.op, table, key), image, was })
 }
 
-/// What is kept of a schema change: that a table is emptied.
+/// What is kept of a schema change: that tables are emptied, gone, or called otherwise. Of what it does to their columns
+/// nothing is: each change is kept as its table was.
 #[must_use]
-pub fn emptied(change: &SchemaChange) -> Option<Kept> {
-    let SchemaEffect::TruncateTable(name) = &change.effect else { return None };
-    let table = format!("{}.{}", name.schema, name.table);
-    Some(Kept { applied: Applied::named(EMPTIED, table, ""), image: String::new(), was: String::new() })
+pub fn followed(change: &SchemaChange) -> Vec<Kept> {
+    let kept = |op: &str, table: String, key: &str| Kept {
+        applied: Applied::named(op, table, key),
+        image: String::new(),
+        was: String::new(),
+    };
+    let name = |name: &TableName| format!("{}.{}", name.schema, name.table);
+    match &change.effect {
+        SchemaEffect::TruncateTable(table) => vec![kept(EMPTIED, name(table), "")],
+        SchemaEffect::DropTables(tables) => {
+            tables.iter().map(|table| kept(EMPTIED, name(table), "")).collect()
+        }
+        // All at once: nobody takes a name before whoever had it has left it.
+        SchemaEffect::RenameTables(moves)
+        | SchemaEffect::AlterTable { moves, .. }
+        | SchemaEffect::TableEntered { moves, .. } => {
+            let to = |step: &TableMove| step.to.as_ref().map(name);
+            let leaves = moves.iter().map(|step| match to(step) {
+                Some(to) => kept(RENAMED, name(&step.from), &format!("to {to}")),
+                None => kept(EMPTIED, name(&step.from), ""),
+            });
+            let takes = moves.iter().filter_map(to).map(|to| kept(RENAMED, format!("to {to}"), &to));
+            leaves.chain(takes).collect()
+        }
+        // The kit drops no database.
+        SchemaEffect::DropDatabase(_)
+        | SchemaEffect::Nothing
+        | SchemaEffect::CreateTable { .. }
+        | SchemaEffect::CreateTableLike { .. }
+        | SchemaEffect::Unfollowed(_) => Vec::new(),
+    }
 }
 
 /// What is kept of a chunk with which a copy begins: that what is there of its table is void.

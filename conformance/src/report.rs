@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     CONTRACT,
-    artifact::Artifact,
+    artifact::{self, Artifact},
     bench::Evidence,
     crash::Strength,
     rule::{Level, Rule},
@@ -192,6 +192,7 @@ impl Report {
             "kit": env!("CARGO_PKG_NAME"),
             "version": env!("CARGO_PKG_VERSION"),
             "producer": PRODUCER.map(|package| json!({ "package": package, "version": env!("CARGO_PKG_VERSION") })),
+            "program_sha256": artifact::program_sha256(),
             "consumer": self.about.as_ref().and_then(|about| about.artifact.as_ref()).map(Artifact::json),
             "contract": CONTRACT,
             "sink": self.about.as_ref().map(|about| &about.sink),
@@ -240,6 +241,9 @@ impl Report {
             }
         }
         writeln!(out, "| producer | {} {version} |", PRODUCER.join(", "))?;
+        if let Some(sha256) = artifact::program_sha256() {
+            writeln!(out, "| digest of both | SHA-256 of this program: {sha256} |")?;
+        }
         writeln!(out, "| contract | {CONTRACT} |\n| seed | {} |", self.seed)?;
         writeln!(out, "| crashes | {} |", self.crash_names().join(", "))?;
         let took: Duration = self.outcomes.iter().map(Outcome::took).sum();

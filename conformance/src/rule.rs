@@ -12,7 +12,7 @@ use crate::{
     process::{self, Child},
     report::{Outcome, Report, Verdict},
     subject::panic_text,
-    table::{IN_A_PROCESS_OF_ITS_OWN, RULES},
+    table::{IN_A_PROCESS_OF_ITS_OWN, MEASURED_ON_LINUX, RULES},
     target::{Target, Trouble},
 };
 
@@ -153,10 +153,10 @@ impl Check {
         let lacks = match (target.address(), &self.child) {
             (None, _) => "Target::address and Target::attach",
             (_, None) => "Check::child",
-            (Some(_), Some(_)) if !cfg!(target_os = "linux") => "Linux",
+            (Some(_), Some(_)) if MEASURED_ON_LINUX == rule.id && !cfg!(target_os = "linux") => "Linux",
             (Some(_), Some(_)) => return None,
         };
-        Some(format!("measured in a process of its own: it needs {lacks}"))
+        Some(format!("done in a process of its own: it needs {lacks}"))
     }
 }
 

@@ -29,6 +29,9 @@ const CREATIONS: &[&str] = &[
     "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(100) CHARACTER SET utf8mb4)",
     "CREATE TABLE `lines` (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(100) CHARACTER SET utf8mb4)",
     "CREATE TABLE heap (id BIGINT NOT NULL, note VARCHAR(100) CHARACTER SET utf8mb4)",
+    "CREATE TABLE Orders (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(100) CHARACTER SET utf8mb4)",
+    "CREATE TABLE store.orders (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(100) CHARACTER SET utf8mb4)",
+    "CREATE TABLE `o\"r'd.ers` (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(100) CHARACTER SET utf8mb4)",
     "CREATE TABLE bites (id BIGINT NOT NULL PRIMARY KEY, largest BIGINT UNSIGNED, least BIGINT, tenth DOUBLE, \
      text VARCHAR(100) CHARACTER SET utf8mb4, empty VARCHAR(100) CHARACTER SET utf8mb4, \
      nothing VARCHAR(100) CHARACTER SET utf8mb4, bytes LONGBLOB, \
@@ -37,6 +40,9 @@ const CREATIONS: &[&str] = &[
      quoted VARCHAR(100) CHARACTER SET utf8mb4)",
     "CREATE TABLE prices (id BIGINT NOT NULL PRIMARY KEY, price DECIMAL(38,10), zero DECIMAL(10,2))",
     "CREATE TABLE moments (id BIGINT NOT NULL PRIMARY KEY, day DATE, at DATETIME(6), span TIME)",
+    "CREATE TABLE kinds (id BIGINT NOT NULL PRIMARY KEY, bits BIT(64), year YEAR, \
+     choice SET('a','b','c') CHARACTER SET utf8mb4, size ENUM('small','large') CHARACTER SET utf8mb4, \
+     stamp TIMESTAMP(6) NULL, fixed BINARY(4))",
     "CREATE TABLE documents (id BIGINT NOT NULL PRIMARY KEY, document JSON)",
 ];
 
@@ -75,6 +81,7 @@ pub(crate) const LONG: &str = "0123456789012345678901234567890123456789012345678
 pub(crate) struct Step {
     /// `None`: the table is emptied.
     op: Option<Op>,
+    schema: &'static str,
     table: &'static str,
     /// After the change; of a deleted row before it.
     key: i64,
@@ -82,28 +89,34 @@ pub(crate) struct Step {
     was: i64,
     /// The note after the change; of a deleted row before it.
     note: &'static str,
+    /// The note before an update.
+    old: &'static str,
+}
+
+const fn step(op: Option<Op>, table: &'static str, (was, key): (i64, i64), note: &'static str) -> Step {
+    Step { op, schema: "shop", table, key, was, note, old: "new" }
 }
 
 pub(crate) const fn insert(table: &'static str, key: i64) -> Step {
-    Step { op: Some(Op::Insert), table, key, was: key, note: "new" }
+    step(Some(Op::Insert), table, (key, key), "new")
 }
 
 pub(crate) const fn update(table: &'static str, key: i64) -> Step {
-    Step { op: Some(Op::Update), table, key, was: key, note: "changed" }
+    step(Some(Op::Update), table, (key, key), "changed")
 }
 
 /// An update that changes the key.
 pub(crate) const fn moved(table: &'static str, was: i64, key: i64) -> Step {
-    Step { op: Some(Op::Update), table, key, was, note: "changed" }
+    step(Some(Op::Update), table, (was, key), "changed")
 }
 
 pub(crate) const fn delete(table: &'static str, key: i64) -> Step {
-    Step { op: Some(Op::Delete), table, key, was: key, note: "changed" }
+    step(Some(Op::Delete), table, (key, key), "changed")
 }
 
 /// What a TRUNCATE does. It is no row of a transaction.
 pub(crate) const fn emptied(table: &'static str) -> Step {
-    Step { op: None, table, key: 0, was: 0, note: "" }
+    step(None, table, (0, 0), "")
 }
 
 impl Step {
@@ -111,8 +124,18 @@ impl Step {
         Self { note, ..self }
     }
 
+    /// Of a row that was noted so before.
+    pub(crate) const fn from(self, old: &'static str) -> Self {
+        Self { old, ..self }
+    }
+
+    /// In another schema.
+    pub(crate) const fn of(self, schema: &'static str) -> Self {
+        Self { schema, ..self }
+    }
+
     fn name(&self) -> String {
-        format!("shop.{}", self.table)
+        format!("{}.{}", self.schema, self.table)
     }
 }
 
@@ -175,6 +198,15 @@ impl Tx {
         Self { gtid: parse(&format!("{SOURCE}:{gno}")), bodies }
     }
 
+    /// `CREATE TABLE summary … SELECT`: these are its rows.
+    pub(crate) fn created(gno: u64, rows: &[Step]) -> Self {
+        let mut this = Self::new(gno, rows);
+        let statement = "CREATE TABLE `summary` (`id` bigint NOT NULL, `note` varchar(100) CHARACTER SET utf8mb4, \
+                         PRIMARY KEY (`id`)) START TRANSACTION";
+        this.bodies.insert(1, Body::Query(Query::new("shop", statement)));
+        this
+    }
+
     /// A schema change with a GTID of its own.
     pub(crate) fn ddl(gno: u64, statement: &str) -> Self {
         Self::statement(&format!("{SOURCE}:{gno}"), statement)
@@ -185,17 +217,19 @@ impl Tx {
     }
 
     fn ending(gtid: &str, steps: &[Step], end: &End) -> Self {
-        let tables: BTreeMap<&str, Table> = steps
+        let tables: BTreeMap<_, Table> = steps
             .iter()
-            .map(|step| step.table)
+            .map(|step| (step.schema, step.table))
             .zip(100..)
-            .map(|(name, id)| (name, table(id, name)))
+            .map(|((schema, name), id)| ((schema, name), table(id, schema, name)))
             .collect();
         let mut statements: Vec<(&Table, Vec<RowChange>)> = Vec::new();
         let mut before: Option<&Step> = None;
         for step in steps {
-            let (Some(table), Some(change)) = (tables.get(step.table), change(step)) else { continue };
-            let same = before.is_some_and(|before| before.op == step.op && before.table == step.table);
+            let table = tables.get(&(step.schema, step.table));
+            let (Some(table), Some(change)) = (table, change(step)) else { continue };
+            let alike = |step: &Step| (step.op, step.schema, step.table);
+            let same = before.is_some_and(|before| alike(before) == alike(step));
             match statements.last_mut() {
                 Some((_, changes)) if same => changes.push(change),
                 _ => statements.push((table, vec![change])),
@@ -210,9 +244,9 @@ fn parse(gtid: &str) -> Result<Gtid, String> {
     gtid.parse().map_err(|_| format!("the kit's own GTID {gtid} is none"))
 }
 
-fn table(id: u64, name: &str) -> Table {
+fn table(id: u64, schema: &str, name: &str) -> Table {
     let columns = vec![Column::bigint("id").not_null(), Column::varchar("note", 400)];
-    let mut table = Table::new(id, "shop", name, columns);
+    let mut table = Table::new(id, schema, name, columns);
     if name == KEYLESS {
         table.primary_key.clear();
     }
@@ -223,7 +257,7 @@ fn change(step: &Step) -> Option<RowChange> {
     let row = |key: i64, note: &str| vec![Value::Int(key), Value::Bytes(note.as_bytes().to_vec())];
     Some(match step.op? {
         Op::Insert => RowChange::Insert(row(step.key, step.note)),
-        Op::Update => RowChange::Update(row(step.was, "new"), row(step.key, step.note)),
+        Op::Update => RowChange::Update(row(step.was, step.old), row(step.key, step.note)),
         Op::Delete => RowChange::Delete(row(step.key, step.note)),
     })
 }
@@ -325,7 +359,7 @@ pub(crate) fn chunk(
 }
 
 fn read(bytes: &[u8], comes: Comes, position: &Position, next: &mut Seq) -> Result<Vec<Event>, String> {
-    let captured = CapturedSet::parse(&["shop.*"], &[], &[]).map_err(|e| e.to_string())?;
+    let captured = CapturedSet::parse(&["shop.*", "store.*"], &[], &[]).map_err(|e| e.to_string())?;
     let mut reader = FileReader::new(ROW_EVENT_MAX);
     reader.feed(bytes);
     let mut assembler = Assembler::new(Setup {

@@ -20,7 +20,7 @@ use capstan_core::deliver::{Ack, BatchState, BlockingSink, Event, Feed, Position
 use crate::{crash::Strength, process};
 
 /// A sink under test. Implemented by [`Blocking`] and [`Async`] alone.
-pub trait Subject: sealed::Calls {}
+pub trait Subject: sealed::Calls + Send {}
 
 /// A [`BlockingSink`] under test. A killed call is unwound, so a build with `panic = "abort"` cannot
 /// run the kit.

@@ -8,8 +8,10 @@ use crate::{
     rules::{batch, crash, memory, order, owner, position, schema, snapshot, target, values, whole},
 };
 
-/// What a process of its own has to check: the others measure with it.
-pub(crate) const IN_A_PROCESS_OF_ITS_OWN: &[&str] = &["large_fits_in_memory"];
+/// What is done in a process of its own alone: the others would be measured with it, or be killed.
+pub(crate) const IN_A_PROCESS_OF_ITS_OWN: &[&str] = &[MEASURED_ON_LINUX, "killed_at_any_moment"];
+/// What looks at the memory of its process.
+pub(crate) const MEASURED_ON_LINUX: &str = "large_fits_in_memory";
 
 /// Every rule. Ids are permanent.
 pub const RULES: &[Rule] = &[
@@ -96,6 +98,12 @@ pub const RULES: &[Rule] = &[
         level: ExactlyOnce,
         text: "A process that dies between its write and its acknowledgement goes on behind it: each change takes effect exactly once.",
         run: crash::after_the_write,
+    },
+    Rule {
+        id: "killed_at_any_moment",
+        level: AtLeastOnce,
+        text: "Once, over kill -9 at any moment: what was acknowledged is there, what is there is whole, and data and position are of the same moment.",
+        run: crash::at_any_moment,
     },
     Rule {
         id: "dies_at_fault_points",
@@ -200,6 +208,12 @@ pub const RULES: &[Rule] = &[
         run: target::two_owners,
     },
     Rule {
+        id: "one_of_two_at_once",
+        level: ExactlyOnce,
+        text: "The condition and the write are one step: of two batches that go on from the same position at the same moment one is refused.",
+        run: target::at_once,
+    },
+    Rule {
         id: "stale_is_refused",
         level: ExactlyOnce,
         text: "Where the stored position is not the one a batch goes on from, nothing is written and the error is Stale.",
@@ -230,10 +244,34 @@ pub const RULES: &[Rule] = &[
         run: schema::moves_position,
     },
     Rule {
+        id: "create_select_is_one",
+        level: AtLeastOnce,
+        text: "A schema change that is part of a group (CREATE … SELECT) is an item of its transaction, whose rows take effect with it.",
+        run: schema::create_select,
+    },
+    Rule {
+        id: "tables_are_told_apart",
+        level: AtLeastOnce,
+        text: "A table is its schema and its name, letter by letter: rows of tables that are called alike are kept apart.",
+        run: schema::told_apart,
+    },
+    Rule {
         id: "truncate_empties",
         level: AtLeastOnce,
         text: "TRUNCATE is followed: the rows before it are gone, and their keys come again.",
         run: schema::truncated,
+    },
+    Rule {
+        id: "dropped_table_is_gone",
+        level: AtLeastOnce,
+        text: "DROP TABLE is followed: the rows are gone with their table, and its name is free for another.",
+        run: schema::dropped,
+    },
+    Rule {
+        id: "renamed_table_keeps_its_rows",
+        level: AtLeastOnce,
+        text: "RENAME is followed: the rows go with their table, and its old name is free for another.",
+        run: schema::renamed,
     },
     Rule {
         id: "key_change_moves_the_row",
@@ -312,6 +350,12 @@ pub const RULES: &[Rule] = &[
         level: AtLeastOnce,
         text: "Zero and partial dates are kept as such, and TIME from -838:59:59.",
         run: values::temporals,
+    },
+    Rule {
+        id: "kinds_survive",
+        level: AtLeastOnce,
+        text: "BIT is a number without sign, YEAR 0 is not 1900, ENUM and SET are their labels, TIMESTAMP is in UTC, BINARY has its length.",
+        run: values::kinds,
     },
     Rule {
         id: "documents_survive",

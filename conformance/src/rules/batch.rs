@@ -40,17 +40,22 @@ pub(crate) fn atomic(bench: &mut Bench<'_>) -> Result<(), Broken> {
 /// What was acknowledged is there for others, before the sink is closed.
 pub(crate) fn acknowledged(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.start_process()?;
-    let steps = [insert("orders", 1), insert("lines", 1)];
-    bench.send(vec![Tx::new(1, &steps)])?;
-    bench.drain()?;
-    let stored = bench.stored_beside()?;
-    let (mut want, mut have) = (bench.want(&steps), stored.applied);
-    want.sort();
-    have.sort();
-    same(&want, &have).map_err(|why| format!("while the sink is open: {why}"))?;
-    let durable = bench.delivery().durable().map(capstan_core::deliver::Position::encode);
-    if bench.level() == Level::ExactlyOnce && stored.position != durable {
-        return Err("while the sink is open another position is stored than was acknowledged".into());
+    let mut steps = Vec::new();
+    // What is written a moment later is not seen at once every time.
+    for key in 1..=5_i64 {
+        let more = [insert("orders", key), insert("lines", key)];
+        steps.extend(more);
+        bench.send(vec![Tx::new(key.unsigned_abs(), &more)])?;
+        bench.drain()?;
+        let stored = bench.stored_beside()?;
+        let (mut want, mut have) = (bench.want(&steps), stored.applied);
+        want.sort();
+        have.sort();
+        same(&want, &have).map_err(|why| format!("while the sink is open: {why}"))?;
+        let durable = bench.delivery().durable().map(capstan_core::deliver::Position::encode);
+        if bench.level() == Level::ExactlyOnce && stored.position != durable {
+            return Err("while the sink is open another position is stored than was acknowledged".into());
+        }
     }
     Ok(())
 }
@@ -168,10 +173,10 @@ pub(crate) fn any_cut(bench: &mut Bench<'_>) -> Result<(), Broken> {
 }
 
 /// SplitMix64.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,12 +1,14 @@
 //! A process dies, and the next one goes on.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use capstan_core::deliver::{FailureClass, Position};
 
-use super::whole::waits_for_more;
+use super::{batch::Random, whole::waits_for_more};
 use crate::{
     bench::{Bench, Broken, Died, kit, told},
+    process,
+    rule::Level,
     source::{Comes, LONG, SOURCE, Step, Tx, insert, update},
     target::Applied,
 };
@@ -146,6 +148,64 @@ pub(crate) fn dies_after_the_write(bench: &mut Bench<'_>, _: u64) -> Result<(), 
         Err(error) => return Err(format!("a batch was refused: {}", told(error))),
     }
     bench.is_killed_here();
+    Ok(())
+}
+
+/// Kills of a process that writes.
+const KILLS: usize = 12;
+/// Microseconds after which it is killed at the latest.
+const LEFT_MAX: usize = 20_000;
+/// Transactions that it writes if nobody kills it.
+const WRITES_MAX: u64 = 2000;
+
+/// A process writes one transaction after the other and is killed in the midst of it.
+pub(crate) fn at_any_moment(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let mut random = Random(bench.seed());
+    let (mut acknowledged, mut kills) = (0, 0);
+    for kill in 1..=KILLS {
+        let left = Duration::from_micros(random.below(LEFT_MAX * kill / KILLS) as u64);
+        let (died, heard) = bench.dies_within(left, "writes_on")?;
+        kills += u32::from(died == Died::Killed);
+        acknowledged = heard.unwrap_or(0).max(acknowledged);
+        bench.start_process()?;
+        let done = holds_gtids(bench.delivery().durable());
+        if done < acknowledged {
+            return Err(format!(
+                "transaction {acknowledged} was acknowledged, after kill {kill} the position says {done}"
+            ));
+        }
+        let written: Vec<Vec<Step>> = (1..=done + 1).map(written).collect();
+        let held = usize::try_from(done).unwrap_or(0);
+        let looked = if bench.level() == Level::ExactlyOnce {
+            bench.holds(&written.get(..held).unwrap_or_default().concat())
+        } else {
+            whole(bench, &written, held, KILLS + 1)
+        };
+        looked.map_err(|why| format!("after kill {kill} the position says {done}: {why}"))?;
+    }
+    if kills == 0 {
+        return Err(kit("it was never killed"));
+    }
+    bench.note("killed while it wrote, at moments drawn at random");
+    Ok(())
+}
+
+fn written(gno: u64) -> Vec<Step> {
+    let key = i64::try_from(gno * 10).unwrap_or(0);
+    let orders = (key..key + 3).map(|key| insert("orders", key).noted(LONG));
+    orders.chain([insert("lines", key)]).collect()
+}
+
+/// Its process.
+pub(crate) fn writes_on(bench: &mut Bench<'_>, _: u64) -> Result<(), Broken> {
+    bench.start_process()?;
+    let first = 1 + holds_gtids(bench.delivery().durable());
+    process::say("writes", "");
+    for gno in first..first + WRITES_MAX {
+        bench.send(vec![Tx::new(gno, &written(gno))])?;
+        bench.drain()?;
+        process::say("acknowledged", &gno.to_string());
+    }
     Ok(())
 }
 

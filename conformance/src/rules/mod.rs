@@ -25,4 +25,5 @@ const SCRIPTS: &[(&str, Script)] = &[
     ("after_the_write", crash::dies_after_the_write),
     ("at_a_point", crash::passes_points),
     ("large", memory::reads_large),
+    ("writes_on", crash::writes_on),
 ];

@@ -4,7 +4,7 @@ use capstan_core::deliver::Seq;
 
 use crate::{
     bench::{Bench, Broken, kit},
-    source::{Step, Tx, delete, insert, update},
+    source::{Comes, Step, Tx, delete, insert, update},
 };
 
 /// Two tables and every kind of change in one transaction.
@@ -43,11 +43,18 @@ pub(crate) fn across(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.holds_in_order(&steps)
 }
 
-/// A transaction of many row events.
+/// Rows of each transaction of [`to_the_end`]: no round number.
+const MANY: i64 = 2503;
+
+/// Transactions of many row events: one that is there whole, and one that is handed over while it is read.
 pub(crate) fn to_the_end(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.start_process()?;
-    let steps: Vec<Step> = (1..=5000).map(|key| insert("orders", key)).collect();
-    bench.send(vec![Tx::new(1, &steps)])?;
+    let steps: Vec<Step> = (1..=2 * MANY).map(|key| insert("orders", key)).collect();
+    let (whole, streamed) = steps.split_at(steps.len() / 2);
+    bench.send(vec![Tx::new(1, whole)])?;
     bench.drain()?;
+    let mut out = bench.stream(Tx::new(2, streamed), Comes::Streamed)?;
+    let answer = bench.answer(&mut out)?;
+    bench.settle(out, answer)?;
     bench.holds(&steps)
 }

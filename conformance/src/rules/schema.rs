@@ -8,6 +8,7 @@ use crate::{
     bench::{Bench, Broken, kit},
     rule::Level,
     source::{KEYLESS, Step, Tx, delete, emptied, insert, moved, update},
+    target::Keeps,
 };
 
 /// A column comes, and rows with it.
@@ -59,13 +60,85 @@ pub(crate) fn truncated(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.holds(&[a, b, c, emptied("orders"), d])
 }
 
-/// An update changes the key, then the old key comes again.
-pub(crate) fn key_changes(bench: &mut Bench<'_>) -> Result<(), Broken> {
-    let steps = [insert("orders", 1), moved("orders", 1, 2), insert("orders", 1)];
+/// As a table of the kit is made.
+const CREATE_ORDERS: &str =
+    "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(100) CHARACTER SET utf8mb4)";
+
+/// A table is dropped, and another one takes its name.
+pub(crate) fn dropped(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let before = [insert("orders", 1), insert("orders", 2), insert("lines", 1)];
+    let after = insert("orders", 1).noted("another");
     bench.start_process()?;
-    bench.send(vec![Tx::new(1, &steps[..2]), Tx::new(2, &steps[2..])])?;
+    bench.send(vec![
+        Tx::new(1, &before),
+        Tx::ddl(2, "DROP TABLE orders"),
+        Tx::ddl(3, CREATE_ORDERS),
+        Tx::new(4, &[after]),
+    ])?;
     bench.drain()?;
-    bench.holds(&steps)
+    let [a, b, c] = before;
+    bench.holds(&[a, b, c, emptied("orders"), after])
+}
+
+/// A table takes another name, and another one takes its own.
+pub(crate) fn renamed(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let (before, after) = (insert("orders", 1), [insert("orders", 1).noted("another"), insert("older", 2)]);
+    bench.start_process()?;
+    bench.send(vec![
+        Tx::new(1, &[before]),
+        Tx::ddl(2, "RENAME TABLE orders TO older"),
+        Tx::ddl(3, CREATE_ORDERS),
+        Tx::new(4, &after),
+    ])?;
+    bench.drain()?;
+    let [a, b] = after;
+    let first = match bench.storage().kept() {
+        Keeps::Changes => before,
+        Keeps::Rows => insert("older", 1),
+    };
+    bench.holds(&[first, a, b])
+}
+
+/// An update changes the key, then another row takes the old one: in the end the two have changed places.
+pub(crate) fn key_changes(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let away = [insert("orders", 1), insert("orders", 2).noted("second"), moved("orders", 1, 3)];
+    let back = [moved("orders", 2, 1).from("second").noted("second"), moved("orders", 3, 2).from("changed")];
+    bench.start_process()?;
+    bench.send(vec![Tx::new(1, &away)])?;
+    bench.drain()?;
+    bench.holds(&away)?;
+    bench.start_process()?;
+    bench.send(vec![Tx::new(2, &back)])?;
+    bench.drain()?;
+    bench.holds(&[away.as_slice(), &back].concat())
+}
+
+/// Tables whose names differ in their schema, in the case of a letter, or hold what a statement would read otherwise.
+pub(crate) fn told_apart(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    const ODD: &str = "o\"r'd.ers";
+    let all = [
+        insert("orders", 1),
+        insert("Orders", 1),
+        insert("orders", 1).of("store"),
+        insert(ODD, 1),
+        update("orders", 1).of("store"),
+        delete("Orders", 1).noted("new"),
+        insert("orders", 2).of("store"),
+    ];
+    bench.start_process()?;
+    bench.send(vec![Tx::new(1, &all[..4]), Tx::new(2, &all[4..])])?;
+    bench.drain()?;
+    bench.holds(&all)
+}
+
+/// A table is made and filled by one statement, which is one transaction.
+pub(crate) fn create_select(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let rows = [insert("summary", 1), insert("summary", 2)];
+    bench.start_process()?;
+    bench.send(vec![Tx::new(1, &[insert("orders", 1)]), Tx::created(2, &rows)])?;
+    bench.drain()?;
+    let [a, b] = rows;
+    bench.holds(&[insert("orders", 1), a, b])
 }
 
 /// An update is what it leaves behind.
@@ -118,7 +191,8 @@ pub(crate) fn absent(bench: &mut Bench<'_>) -> Result<(), Broken> {
 /// Rows that nothing tells apart.
 pub(crate) fn without_key(bench: &mut Bench<'_>) -> Result<(), Broken> {
     let heap = |key| insert(KEYLESS, key);
-    let steps: [Step; 5] = [heap(1), heap(1), heap(2), heap(1), delete(KEYLESS, 1).noted("new")];
+    let steps: [Step; 6] =
+        [heap(1), heap(1), heap(2), heap(1), delete(KEYLESS, 1).noted("new"), update(KEYLESS, 1)];
     bench.start_process()?;
     bench.send(vec![Tx::new(1, &steps)])?;
     bench.drain()?;

@@ -80,6 +80,58 @@ pub(crate) fn wiped(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.holds(&[])
 }
 
+/// How often two write at once.
+const ROUNDS: u64 = 8;
+
+/// Two sinks are handed a batch each at the same moment, and both batches go on from what is stored.
+pub(crate) fn at_once(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    bench.start_process()?;
+    let mut second = match bench.open_beside() {
+        Err(_) => {
+            bench.note("the second is refused at open");
+            bench.send(vec![Tx::new(1, &[FIRST])])?;
+            bench.drain()?;
+            return bench.holds(&[FIRST]);
+        }
+        Ok(second) => second,
+    };
+    let mut steps = Vec::new();
+    for round in 1..=ROUNDS {
+        let before = bench.delivery().durable().cloned().ok_or_else(|| kit("nothing is durable"))?;
+        let key = i64::try_from(round * 2).unwrap_or(0);
+        let rows = [insert("orders", key), insert("orders", key + 1)];
+        let batches =
+            [bench.batch_behind(&before, round, rows[0])?, bench.batch_behind(&before, round, rows[1])?];
+        let [one, other] = bench.both_apply(&mut second, batches)?;
+        let unknown = Some(FailureClass::Unknown);
+        match (one, other) {
+            (None, None) => {
+                return Err(format!(
+                    "round {round}: two batches that go on from the same position were both acknowledged"
+                ));
+            }
+            (None, Some(_)) => steps.push(rows[0]),
+            (Some(_), None) => steps.push(rows[1]),
+            // An answer was lost.
+            (one, other) if one == unknown && other != unknown => steps.push(rows[0]),
+            (one, other) if one != unknown && other == unknown => steps.push(rows[1]),
+            (one, other) => {
+                return Err(format!(
+                    "round {round}: of two batches none was acknowledged: {one:?}, {other:?}"
+                ));
+            }
+        }
+        let stored = bench.position()?.ok_or("nothing is stored")?;
+        if !stored.gtid_set().contains(&format!("{SOURCE}:{round}").parse().map_err(|_| kit("no GTID"))?) {
+            return Err(format!("round {round}: a batch was acknowledged, yet the position does not say so"));
+        }
+        *bench.delivery() = bench.delivery_from(Some(&stored));
+    }
+    bench.note("of two at once one was refused");
+    drop(second);
+    bench.holds(&steps)
+}
+
 /// A second sink over the same storage.
 pub(crate) fn two_owners(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.start_process()?;

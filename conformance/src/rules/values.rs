@@ -101,6 +101,46 @@ pub(crate) fn temporals(bench: &mut Bench<'_>) -> Result<(), Broken> {
     kept(bench, &Table::new(203, "shop", "moments", columns), row, 1, &want)
 }
 
+/// Numbers that are no integers, labels, and bytes of a fixed length.
+pub(crate) fn kinds(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let of = |name: &str, type_code: u8, meta: &[u8]| Column {
+        type_code,
+        meta: meta.to_vec(),
+        ..Column::bigint(name)
+    };
+    let members = ["a", "b", "c"].map(|member| member.as_bytes().to_vec()).to_vec();
+    let columns = vec![
+        Column::bigint("id").not_null(),
+        of("bits", BIT, &[0, 8]),
+        of("year", YEAR, &[]),
+        Column { collation: 255, members, ..of("choice", STRING, &[SET, 1]) },
+        Column::enumeration("size", &["small", "large"]),
+        of("stamp", TIMESTAMP2, &[6]),
+        Column { collation: 63, ..of("fixed", STRING, &[STRING, 4]) },
+    ];
+    let row = vec![
+        Value::Int(1),
+        Value::UInt(u64::MAX),
+        Value::UInt(0),
+        Value::UInt(0b101),
+        // What an ENUM holds that was given no label of its own.
+        Value::UInt(0),
+        Value::Shown("1790000000.000001".into()),
+        // The log leaves the zeros at the end out.
+        Value::Bytes(b"ab".to_vec()),
+    ];
+    let want = json!({
+        "id": 1,
+        "bits": u64::MAX,
+        "year": 0,
+        "choice": "a,c",
+        "size": "",
+        "stamp": "2026-09-21 14:13:20.000001",
+        "fixed": "YWIAAA==",
+    });
+    kept(bench, &Table::new(205, "shop", "kinds", columns), row, 1, &want)
+}
+
 /// A document in its order, with a number that no double holds.
 pub(crate) fn documents(bench: &mut Bench<'_>) -> Result<(), Broken> {
     let document = Column { type_code: JSON, meta: vec![4], ..Column::bigint("document") };
@@ -114,6 +154,11 @@ pub(crate) fn documents(bench: &mut Bench<'_>) -> Result<(), Broken> {
 }
 
 const DATE: u8 = 10;
+const YEAR: u8 = 13;
+const BIT: u8 = 16;
+const TIMESTAMP2: u8 = 17;
+const SET: u8 = 248;
+const STRING: u8 = 254;
 const DATETIME2: u8 = 18;
 const TIME2: u8 = 19;
 const JSON: u8 = 245;

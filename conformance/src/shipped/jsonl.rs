@@ -18,6 +18,9 @@ pub(super) fn changes(text: &str) -> Result<Vec<(Applied, Value)>, Trouble> {
         let line: Value = serde_json::from_str(line)?;
         for change in line.get("changes").and_then(Value::as_array).into_iter().flatten() {
             let word = |name: &str| change.get(name).and_then(Value::as_str).unwrap_or_default();
+            if word("op") == "schema_change" {
+                continue;
+            }
             let image =
                 change.get("after").or_else(|| change.get("before")).ok_or("a change without rows")?;
             let id = image.get("id").ok_or("a row without id")?.to_string();

@@ -118,10 +118,10 @@ fn value(column: &str, value: ValueRef<'_>) -> Result<Value, Trouble> {
         ValueRef::Real(number) => json!(number),
         ValueRef::Text(text) => match column {
             // JSON as it is; integers beyond 64 bits with sign as their digits.
-            "document" | "largest" => serde_json::from_slice(text)?,
+            "document" | "largest" | "bits" => serde_json::from_slice(text)?,
             _ => json!(std::str::from_utf8(text)?),
         },
-        ValueRef::Blob(bytes) if column == "bytes" => json!(base64(bytes)),
+        ValueRef::Blob(bytes) if ["bytes", "fixed"].contains(&column) => json!(base64(bytes)),
         ValueRef::Blob(bytes) => json!({ "base64": base64(bytes) }),
     })
 }

@@ -16,6 +16,8 @@ pub enum Fault {
     HoldsSix,
     /// Takes the first thousand changes of a transaction and skips the rest.
     SkipsTheRest,
+    /// Writes the rows of a large transaction that is handed over while it is read by the thousand.
+    LosesTheRemainder,
     /// Skips transactions that are handed over while they are read.
     SkipsStreamed,
     /// Commits what it has when the source rolls a transaction back.
@@ -72,6 +74,8 @@ pub enum Fault {
     IgnoresOwner,
     /// Looks at the epoch and not at the owner's mark.
     IgnoresMark,
+    /// Compares, and writes a moment later.
+    ChecksThenWrites,
     /// Says stale where it is fenced.
     FencedIsStale,
     /// Compares with the position that it remembers and not with the stored one.
@@ -89,14 +93,28 @@ pub enum Fault {
     ForgetsCreation,
     /// Leaves the rows of a table that is emptied.
     ForgetsTruncate,
+    /// Leaves the rows of a table that is gone.
+    ForgetsDrop,
+    /// Leaves the rows of a table that takes another name under the old one.
+    ForgetsRename,
     /// Finds an updated row under its old key and leaves it there.
     KeysByBefore,
+    /// Writes a row under its new key and leaves the one under the old key.
+    LeavesTheOldKey,
+    /// Knows tables by their name alone.
+    IgnoresSchema,
+    /// Knows tables by their name in lower case.
+    FoldsCase,
+    /// Reads a transaction up to a schema change in it.
+    StopsAtSchemaChange,
     /// Writes the row as it was before an update.
     StoresBefore,
     /// Reads no further in a transaction that changes a row which is not there.
     StopsAtAbsent,
     /// Takes two equal rows for one.
     DropsDuplicates,
+    /// Updates every row that equals the one that was updated.
+    UpdatesAllAlike,
 
     /// Takes the first chunk of a copy for all of it.
     FirstChunkOnly,
@@ -121,6 +139,10 @@ pub enum Fault {
     FloatsDecimals,
     /// Reads zero dates as NULL.
     ZeroDateIsNull,
+    /// Reads YEAR 0 as 1900.
+    YearsAfter1900,
+    /// Strips the zeros at the end of BINARY.
+    StripsZeros,
     /// Reads the numbers of a document as floating-point numbers.
     FloatsDocuments,
 }

@@ -3,13 +3,17 @@
 use std::{
     future::Future,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     thread,
 };
 
 use capstan_conformance::{
     Async, Level, Stored, Target, Trouble,
-    reference::{Disk, begun, emptied, keep},
+    reference::{Disk, begun, followed, keep},
 };
 use capstan_core::deliver::{Ack, Batch, Item, Position, Sink, SinkError, Unit};
 
@@ -32,6 +36,7 @@ pub enum Slip {
 pub struct Later {
     disk: Disk,
     slip: Slip,
+    busy: Arc<AtomicBool>,
     /// Rows that are there before those to be taken back.
     untidy: Option<usize>,
 }
@@ -52,6 +57,7 @@ impl Sink for Later {
     }
 
     async fn apply(&mut self, mut batch: Batch<'_>) -> Result<Ack, SinkError> {
+        let _turn = Turn::of(&self.busy).await;
         self.tidy_up();
         Elsewhere(false).await;
         if self.slip != Slip::RowByRow {
@@ -67,7 +73,7 @@ impl Sink for Later {
                         }
                     }
                 }
-                Unit::SchemaChange(change) => rows.extend(emptied(change)),
+                Unit::SchemaChange(change) => rows.extend(followed(change)),
                 Unit::SnapshotRows(mut chunk) => {
                     rows.extend(chunk.chunk().and_then(begun));
                     while let Some(change) = chunk.next()? {
@@ -99,6 +105,24 @@ impl Sink for Later {
     }
 }
 
+/// One writes at a time.
+struct Turn(Arc<AtomicBool>);
+
+impl Turn {
+    async fn of(busy: &Arc<AtomicBool>) -> Self {
+        while busy.swap(true, Ordering::AcqRel) {
+            Elsewhere(false).await;
+        }
+        Self(Arc::clone(busy))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
 /// Done when another thread has said so.
 struct Elsewhere(bool);
 
@@ -120,13 +144,14 @@ impl Future for Elsewhere {
 pub struct LaterTarget {
     pub disk: Disk,
     pub slip: Slip,
+    pub busy: Arc<AtomicBool>,
 }
 
 impl Target for LaterTarget {
     type Sink = Async<Later>;
 
     fn open(&mut self) -> Result<Self::Sink, Trouble> {
-        Ok(Async(Later { disk: self.disk.clone(), slip: self.slip, untidy: None }))
+        Ok(Async(Later { disk: self.disk.clone(), slip: self.slip, busy: self.busy.clone(), untidy: None }))
     }
 
     fn probe(&mut self) -> Result<Stored, Trouble> {

@@ -1,16 +1,19 @@
 //! Sinks that are wrong in exactly one way each, and right ones.
 
 mod fault;
+mod files;
 mod later;
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
+    thread,
+    time::Duration,
 };
 
 use capstan_conformance::{
-    Blocking, Faults, Keeps, Stored, Target, Trouble,
-    reference::{Disk, Kept, begun, emptied, keep},
+    Applied, Blocking, Faults, Keeps, Stored, Target, Trouble,
+    reference::{Disk, Kept, begun, followed, keep},
 };
 use capstan_core::{
     deliver::{
@@ -23,6 +26,7 @@ use capstan_core::{
 };
 
 pub use fault::Fault;
+pub use files::FilesTarget;
 pub use later::{LaterTarget, Slip};
 
 /// The reference sink with a fault.
@@ -32,6 +36,8 @@ pub struct Faulty {
     fault: Fault,
     faults: Faults,
     beside: Arc<Mutex<Beside>>,
+    /// One writes at a time.
+    turn: Arc<Mutex<()>>,
     commits: u32,
     /// Batches without changes in a row.
     empty: u32,
@@ -85,6 +91,8 @@ impl BlockingSink for Faulty {
     }
 
     fn apply(&mut self, mut batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
+        let turn = Arc::clone(&self.turn);
+        let alone = (self.fault != Fault::ChecksThenWrites).then(|| turn.lock());
         let seen = self.seen.clone();
         let mut stored = self.position()?;
         if self.fault == Fault::TrustsItsMemory {
@@ -102,6 +110,9 @@ impl BlockingSink for Faulty {
         if let Some(mismatch) = mismatch {
             let empty = groups.iter().all(Vec::is_empty);
             self.refuses(mismatch, empty, expected.as_ref(), stored.as_ref(), ack.position())?;
+        }
+        if alone.is_none() {
+            thread::sleep(Duration::from_millis(3));
         }
         self.faults.pass("before_write");
         self.write(groups, stored.as_ref(), ack.position(), held);
@@ -142,8 +153,14 @@ impl Faulty {
                 BlockingUnit::SchemaChange(change) => {
                     self.batch.schema_change = true;
                     self.batch.creation = matches!(change.effect, SchemaEffect::CreateTable { .. });
-                    if self.fault != Fault::ForgetsTruncate {
-                        groups.push(emptied(change).into_iter().collect());
+                    let forgotten = match change.effect {
+                        SchemaEffect::TruncateTable(_) => self.fault == Fault::ForgetsTruncate,
+                        SchemaEffect::DropTables(_) => self.fault == Fault::ForgetsDrop,
+                        SchemaEffect::RenameTables(_) => self.fault == Fault::ForgetsRename,
+                        _ => false,
+                    };
+                    if !forgotten {
+                        groups.push(followed(change));
                     }
                 }
                 BlockingUnit::SnapshotRows(chunk) => {
@@ -190,18 +207,35 @@ impl Faulty {
             return transaction.skip();
         }
         while let Some(item) = transaction.next()? {
-            let Item::Change(change) = item else { continue };
+            let Item::Change(change) = item else {
+                if self.fault == Fault::StopsAtSchemaChange {
+                    return transaction.skip();
+                }
+                continue;
+            };
             let mut kept = self.bent(&change, keep(&change).unwrap());
             match self.fault {
                 Fault::StopsAtAbsent
-                    if kept.applied.op != "insert" && !self.holds(earlier, rows, &kept, true) =>
+                    if kept.applied.op != "insert" && self.holds(earlier, rows, &kept, true) == 0 =>
                 {
                     return transaction.skip();
                 }
                 Fault::DropsDuplicates
-                    if kept.applied.op == "insert" && self.holds(earlier, rows, &kept, false) =>
+                    if kept.applied.op == "insert" && self.holds(earlier, rows, &kept, false) > 0 =>
                 {
                     continue;
+                }
+                Fault::UpdatesAllAlike if kept.applied.op == "update" => {
+                    for _ in 1..self.holds(earlier, rows, &kept, true) {
+                        let (table, key) = (kept.applied.table.clone(), kept.was.clone());
+                        let gone = Applied::named("delete", table.clone(), key.clone());
+                        rows.push(Kept { applied: gone, image: String::new(), was: key.clone() });
+                        let there = Applied::named("insert", table, key.clone());
+                        rows.push(Kept { applied: there, image: kept.image.clone(), was: key });
+                    }
+                }
+                Fault::LeavesTheOldKey if kept.applied.op == "update" && kept.was != kept.applied.key => {
+                    kept.applied.op = "insert".into();
                 }
                 Fault::KeysByBefore if kept.applied.op == "update" => kept.applied.key = kept.was.clone(),
                 _ => {}
@@ -219,30 +253,37 @@ impl Faulty {
                 return transaction.skip();
             }
         }
+        if streamed && self.fault == Fault::LosesTheRemainder && rows.len() > 1000 {
+            rows.truncate(rows.len() / 1000 * 1000);
+        }
         Ok(())
     }
 
-    /// Whether the row is there.
-    fn holds(&self, earlier: &[Kept], rows: &[Kept], kept: &Kept, before: bool) -> bool {
+    /// How often the row is there.
+    fn holds(&self, earlier: &[Kept], rows: &[Kept], kept: &Kept, before: bool) -> i32 {
         let key = if before { &kept.was } else { &kept.applied.key };
         let ours = |other: &&Kept| other.applied.table == kept.applied.table;
         let mut there = 0;
         for other in self.disk.kept().iter().chain(earlier).chain(rows).filter(ours) {
             match other.applied.op.as_str() {
-                "truncate" | "begins" => there = 0,
+                "truncate" | "rename" | "begins" => there = 0,
                 op => {
                     there -= i32::from(op != "insert" && other.was == *key);
                     there += i32::from(op != "delete" && other.applied.key == *key);
                 }
             }
         }
-        there > 0
+        there
     }
 
     fn bent(&mut self, change: &Change<'_>, mut kept: Kept) -> Kept {
         let image = &mut kept.image;
         match self.fault {
-            Fault::Signed => *image = image.replace(&u64::MAX.to_string(), "-1"),
+            Fault::IgnoresSchema => {
+                kept.applied.table = kept.applied.table.replace("store.", "shop.");
+            }
+            Fault::FoldsCase => kept.applied.table = kept.applied.table.to_lowercase(),
+            Fault::Signed => *image = image.replace(r#""largest":18446744073709551615"#, r#""largest":-1"#),
             Fault::NullIsEmpty => *image = image.replace("null", "\"\""),
             Fault::LosesBytes => *image = image.replace(r#"{"base64":"Yf/+Yg=="}"#, r#""a??b""#),
             Fault::FloatsDecimals => {
@@ -250,6 +291,8 @@ impl Faulty {
                     image.replace("\"-1234567890123456789012345678.0123456789\"", "-1.2345678901234568e27");
             }
             Fault::ZeroDateIsNull => *image = image.replace("\"0000-00-00\"", "null"),
+            Fault::YearsAfter1900 => *image = image.replace(r#""year":0"#, r#""year":1900"#),
+            Fault::StripsZeros => *image = image.replace("YWIAAA==", "YWI="),
             Fault::FloatsDocuments => {
                 *image = image.replace("9223372036854775807", "9.223372036854775807e18")
             }
@@ -379,13 +422,19 @@ impl Faulty {
     fn written(&self, position: &Position) -> String {
         let text = position.encode();
         let set = position.gtid_set().to_string();
-        match self.fault {
+        let bent = match self.fault {
             Fault::AsciiPosition => text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect(),
             Fault::Ordinal => text.replace(&set, &ordinal(position.gtid_set())),
             Fault::OneSource => text.replace(&set, set.split(',').next().unwrap()),
             Fault::DropsTags => text.replace(&set, &without_tags(&set)),
-            _ => text,
+            _ => return text,
+        };
+        if bent == text {
+            return text;
         }
+        // Who writes it in a way of their own has no sum of ours.
+        let (bent, _) = bent.rsplit_once(",\"crc32\"").unwrap();
+        format!("{bent}}}")
     }
 }
 
@@ -414,13 +463,22 @@ pub struct FaultyTarget {
     keeps: Keeps,
     faults: Faults,
     beside: Arc<Mutex<Beside>>,
+    turn: Arc<Mutex<()>>,
 }
 
 impl FaultyTarget {
     pub fn new(fault: Fault) -> Self {
-        let rows = matches!(fault, Fault::ForgetsTruncate | Fault::KeepsBeforeCopy);
-        let keeps = if rows { Keeps::Rows } else { Keeps::Changes };
-        Self { disk: Disk::default(), fault, keeps, faults: Faults::default(), beside: Arc::default() }
+        let rows = [
+            Fault::ForgetsTruncate,
+            Fault::ForgetsDrop,
+            Fault::ForgetsRename,
+            Fault::KeepsBeforeCopy,
+            Fault::LeavesTheOldKey,
+            Fault::UpdatesAllAlike,
+        ];
+        let keeps = if rows.contains(&fault) { Keeps::Rows } else { Keeps::Changes };
+        let (disk, faults) = (Disk::default(), Faults::default());
+        Self { disk, fault, keeps, faults, beside: Arc::default(), turn: Arc::default() }
     }
 
     pub fn of_rows(fault: Fault) -> Self {
@@ -443,6 +501,7 @@ impl Target for FaultyTarget {
             fault: self.fault,
             faults: self.faults.clone(),
             beside: self.beside.clone(),
+            turn: self.turn.clone(),
             commits: 0,
             empty: 0,
             later: Vec::new(),
