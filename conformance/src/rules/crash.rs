@@ -152,7 +152,7 @@ pub(crate) fn dies_after_the_write(bench: &mut Bench<'_>, _: u64) -> Result<(), 
 }
 
 /// Kills of a process that writes.
-const KILLS: usize = 12;
+const KILLS: usize = 16;
 /// Microseconds after which it is killed at the latest.
 const LEFT_MAX: usize = 20_000;
 /// Transactions that it writes if nobody kills it.
@@ -190,9 +190,11 @@ pub(crate) fn at_any_moment(bench: &mut Bench<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
+/// Small transactions, and every third one of a few hundred rows: of those, a part takes long enough to be seen.
 fn written(gno: u64) -> Vec<Step> {
-    let key = i64::try_from(gno * 10).unwrap_or(0);
-    let orders = (key..key + 3).map(|key| insert("orders", key).noted(LONG));
+    let rows = if gno.is_multiple_of(3) { 300 } else { 3 };
+    let key = i64::try_from(gno * 1000).unwrap_or(0);
+    let orders = (key..key + rows).map(|key| insert("orders", key));
     orders.chain([insert("lines", key)]).collect()
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn wiped(bench: &mut Bench<'_>) -> Result<(), Broken> {
 }
 
 /// How often two write at once.
-const ROUNDS: u64 = 8;
+const ROUNDS: u64 = 40;
 
 /// Two sinks are handed a batch each at the same moment, and both batches go on from what is stored.
 pub(crate) fn at_once(bench: &mut Bench<'_>) -> Result<(), Broken> {

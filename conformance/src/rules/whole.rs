@@ -81,7 +81,9 @@ pub(crate) fn waits_for_more(bench: &mut Bench<'_>, mut out: Out) -> Result<(), 
         Ended::Killed => Ok(()),
         Ended::Panicked(why) => Err(why),
         Ended::Answered(Ok(_)) => Err("a transaction without an end was acknowledged".into()),
-        Ended::Answered(Err(error)) => Err(kit(&format!("the sink did not read on: {}", told(error)))),
+        Ended::Answered(Err(error)) => {
+            Err(format!("a transaction that has not come to its end was refused: {}", told(error)))
+        }
     }
 }
 
