@@ -252,6 +252,8 @@ told! {
         ViewWaitedFor,
         /// A statement that reads a chunk failed.
         ChunkFailed,
+        /// A range of a table is read beside another.
+        ReadAhead,
         /// A connection of the copy was lost.
         CopyLost,
         /// A connection of the copy came to another server than the stream's.
@@ -398,6 +400,8 @@ told! {
         ForgetProgress,
         /// The first chunk of a copy does not say that it is.
         ChunkNotFirst,
+        /// Ranges of a table are handed over in another order than that of their keys.
+        RangesOutOfOrder,
         /// The end of the table at an earlier cut bounds the copy.
         KeepEnd,
         /// The copy waits for the stream's server at an address that is another's now.

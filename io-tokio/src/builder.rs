@@ -471,6 +471,9 @@ impl Builder {
         if self.copy_rate == Some(0) {
             return Err(invalid("snapshot-rate", "is zero"));
         }
+        if !(1..=CopyLimits::CONNECTIONS_MAX).contains(&self.copy.connections) {
+            return Err(invalid("snapshot-connections", "is not 1 to 16"));
+        }
         let (handle, commands) = Handle::new();
         *handle.shared().lock() = Status { state: "starting", ..Status::default() };
         Ok(Replica {

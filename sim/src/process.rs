@@ -17,7 +17,7 @@ use capstan_core::{
     },
     gtid::GtidSet,
     halt::{Code, Halt},
-    replica::{DialEpoch, Input, Link, LoadReason, Loaded, Output, Read, Replica, WakeReason},
+    replica::{CopyRead, DialEpoch, Input, Link, LoadReason, Loaded, Output, Read, Replica, WakeReason},
     time::Now,
 };
 
@@ -131,7 +131,7 @@ pub struct Process {
     /// What may be read.
     pub read: Read,
     /// What may be read of each link of an initial copy.
-    pub read_copy: Read,
+    pub read_copy: CopyRead,
     /// Its end.
     pub end: Option<End>,
     /// What its sink and the world tell each other.
@@ -201,7 +201,7 @@ impl Process {
             wants: VecDeque::new(),
             wake: None,
             read: Read::Paused,
-            read_copy: Read::Paused,
+            read_copy: CopyRead::all(Read::Paused),
             end: None,
             stage,
             answer: None,
@@ -394,7 +394,7 @@ impl Process {
         self.end = Some(end);
         self.wake = None;
         self.read = Read::Paused;
-        self.read_copy = Read::Paused;
+        self.read_copy = CopyRead::all(Read::Paused);
         self.load = None;
         self.job = None;
     }

@@ -133,6 +133,7 @@ const OF_COPY: &[Mark] = &[
     Mark::LockTooLong,
     Mark::ViewWaitedFor,
     Mark::ChunkFailed,
+    Mark::ReadAhead,
     Mark::CopyLost,
 ];
 

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use capstan_core::binlog::rows::{ChangeRow, RowScratch, RowsEvent, RowsHead, RowsKind};
 use capstan_core::binlog::table_map::TableMaps;
 use capstan_core::binlog::{EventType, FileReader};
+use capstan_core::link::command::execute;
 use capstan_core::link::{Capabilities, Query, QueryLimits, QueryResult, QueryStep, ResultSet};
-use capstan_core::link::{RowStep, RowStream, RowsEnd};
+use capstan_core::link::{Prepare, PrepareStep, RowStep, RowStream, RowsEnd};
 use capstan_core::snapshot::rows::{
     Describe, DescribeStep, Described, RowEncoder, SESSION, quoted_table, select_list,
 };
@@ -21,6 +22,7 @@ use capstan_mysql::Session;
 type Fault = Box<dyn Error>;
 
 const COM_QUERY: u8 = 3;
+const COM_STMT_PREPARE: u8 = 0x16;
 /// The tests' client does not know newer ways to end an answer.
 const CAPABILITIES: Capabilities = Capabilities(0);
 
@@ -55,6 +57,45 @@ pub fn describe(session: &mut Session, schema: &str, table: &str) -> Result<Desc
 
 /// The rows of a table as one row event; `None` if it is empty. `rest` is what follows the table's name.
 pub fn copy(
+    session: &mut Session,
+    table: &Arc<TableVersion>,
+    rest: &str,
+) -> Result<Option<RowsEvent>, Fault> {
+    let from = quoted_table(table.schema(), table.table());
+    let statement = format!("SELECT {} FROM {from} {rest}", select_list(table));
+    session.command(COM_STMT_PREPARE, statement.as_bytes())?;
+    let mut prepare = Prepare::new(CAPABILITIES);
+    let number = loop {
+        match prepare.on_payload(&Bytes::from(session.read_packet()?))? {
+            PrepareStep::More(next) => prepare = next,
+            PrepareStep::Done(number) => break number,
+            PrepareStep::Failed(error) => return Err(format!("{}: {statement}", error.number()).into()),
+        }
+    };
+    let (execute, mut encoder) = (execute(number), RowEncoder::new(Arc::clone(table)));
+    let (command, rest) = execute.split_first().ok_or("no command")?;
+    session.command(*command, rest)?;
+    let mut rows = RowStream::new(CAPABILITIES);
+    loop {
+        let payload = Bytes::from(session.read_packet()?);
+        if let Some(row) = rows.binary_row(&payload)? {
+            encoder.push_binary(&row)?;
+            continue;
+        }
+        match rows.on_payload(&payload)? {
+            RowStep::More(next) => rows = next,
+            RowStep::Row(..) => return Err("a row is none".into()),
+            RowStep::Done(RowsEnd::Complete) => return Ok(encoder.take()?),
+            RowStep::Done(RowsEnd::NoRows(_)) => return Err("no rows".into()),
+            RowStep::Done(RowsEnd::Failed(error)) => {
+                return Err(format!("{}: {statement}", error.number()).into());
+            }
+        }
+    }
+}
+
+/// The same in the text protocol.
+pub fn copy_as_text(
     session: &mut Session,
     table: &Arc<TableVersion>,
     rest: &str,
@@ -127,6 +168,10 @@ pub fn differences(
         let copied = copy(session, &table, &order)?.ok_or("the table is empty")?;
         let images: Vec<u8> = streamed.iter().flat_map(|event| event.images()).copied().collect();
         compared += copied.changes();
+        let text = copy_as_text(session, &table, &order)?.ok_or("the table is empty")?;
+        if text.images() != copied.images() {
+            found.push(difference("as text", false));
+        }
         if copied.images() != images {
             let before = found.len();
             by_value(&copied, &streamed, |column, same_text| found.push(difference(column, same_text)))?;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime};
 use capstan::sqlite::{Mirror, MirrorOptions, Synchronous};
 use capstan::{Builder, Code, CopyLimits, Replica, Until};
 use capstan_mysql::Server;
-use capstan_tests::harness::{Follower, Syncing, url_at};
+use capstan_tests::harness::{Follower, PATIENCE, Syncing, url_at};
 use capstan_tests::mirror::assert_equal;
 use capstan_tests::workload::{Numbers, quick_limits};
 
@@ -266,6 +266,67 @@ fn mirror(path: &Path) -> Mirror {
     let mut options = MirrorOptions::default();
     options.synchronous = Synchronous::Off;
     Mirror::open(path, options).unwrap()
+}
+
+/// Red where the ranges are handed over in another order than that of their keys, or where one is read from another cut.
+#[test]
+fn ranges_that_are_read_beside_each_other_under_writers_and_kills() {
+    let server =
+        Arc::new(Server::builder().options(vec!["--general-log=1", "--log-output=TABLE"]).start().unwrap());
+    server
+        .sql(
+            "CREATE DATABASE d; USE d; CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v INT, s VARCHAR(200));
+             SET cte_max_recursion_depth = 20000;
+             INSERT INTO t (v, s) WITH RECURSIVE n AS (SELECT 1 v UNION ALL SELECT v + 1 FROM n WHERE v < 12000)
+             SELECT v, REPEAT('s', v % 190) FROM n",
+        )
+        .unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    // Where it is copied already, and behind its end: so that a cut lasts.
+    let writer = {
+        let (server, stop) = (Arc::clone(&server), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            let mut session = server.connect().unwrap();
+            let mut n = 0;
+            while !stop.load(Ordering::Relaxed) {
+                n += 1;
+                session
+                    .query(&format!(
+                        "USE d; BEGIN; UPDATE t SET v = {n} WHERE id = {n} % 20 + 1; INSERT INTO t (v) VALUES ({n}); COMMIT"
+                    ))
+                    .unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            n
+        })
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.db");
+    let (url, target) = (url_at(server.port()), format!("mirror:{}", path.display()));
+    let borders = |what: &str| -> u64 {
+        let sql = format!(
+            "SELECT {what} FROM mysql.general_log WHERE command_type = 'Execute' AND argument LIKE '%LIMIT 1 OFFSET%'"
+        );
+        server.sql(&sql).unwrap().trim().parse().unwrap()
+    };
+    for kill in 1..=3 {
+        let before = borders("COUNT(*)");
+        let process = Syncing::start(SYNC_CHILD, &[&url, &target, "snapshot=30"], None);
+        let deadline = Instant::now() + PATIENCE;
+        while borders("COUNT(*)") < before + 12 {
+            assert!(Instant::now() < deadline, "no ranges are read");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(process.kill9().is_killed());
+        assert!(borders("COUNT(DISTINCT thread_id)") > kill, "one connection reads them all");
+    }
+    let copied = Syncing::start(SYNC_CHILD, &[&url, &target, "snapshot=30", "until=now"], None).finish();
+    assert!(copied.status.success(), "{}", copied.stderr);
+    stop.store(true, Ordering::Relaxed);
+    assert!(writer.join().unwrap() > 0);
+    let ended = Syncing::start(SYNC_CHILD, &[&url, &target, "snapshot=30", "until=now"], None).finish();
+    assert!(ended.status.success(), "{}", ended.stderr);
+    assert_equal(&server, "d", &path);
 }
 
 /// A prepared XA transaction that nobody resolves holds its table for ever: it is named, and once it is resolved the

@@ -712,6 +712,11 @@ impl Rows<'_> {
 ///
 /// Chunks of a table come in the order of its key, with the transactions of the stream between them. Those
 /// change only what earlier chunks, or the stream itself, have delivered of the table.
+///
+/// Where the position is the library's, a chunk may come again, with the same number, and it is read anew then: from
+/// another cut, with other rows, and its end may be another. What was deleted meanwhile is in it no more, and no delete
+/// tells of that. So with a chunk that comes again all is void that the target has of the table behind the last row of
+/// the chunk before it, up to its own last row (with [`SnapshotChunk::last`]: up to the end).
 #[derive(Debug)]
 pub struct SnapshotRows<'a> {
     state: &'a mut BatchState,

@@ -13,6 +13,9 @@ use core::fmt;
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
 const COM_PING: u8 = 0x0e;
+const COM_STMT_PREPARE: u8 = 0x16;
+const COM_STMT_EXECUTE: u8 = 0x17;
+const COM_STMT_CLOSE: u8 = 0x19;
 const COM_REGISTER_REPLICA: u8 = 0x15;
 const COM_BINLOG_DUMP_GTID: u8 = 0x1e;
 
@@ -41,6 +44,36 @@ pub fn query(sql: &[u8]) -> Bytes {
     let mut payload = Vec::with_capacity(sql.len().saturating_add(1));
     payload.push(COM_QUERY);
     payload.extend_from_slice(sql);
+    payload.into()
+}
+
+/// A statement without parameters, to be prepared; its answer is read by [`Prepare`](super::Prepare).
+#[must_use]
+pub fn prepare(sql: &[u8]) -> Bytes {
+    let mut payload = Vec::with_capacity(sql.len().saturating_add(1));
+    payload.push(COM_STMT_PREPARE);
+    payload.extend_from_slice(sql);
+    payload.into()
+}
+
+/// Runs a prepared statement once, without a cursor; its answer is read by [`RowStream`](super::RowStream).
+#[must_use]
+pub fn execute(statement: u32) -> Bytes {
+    let mut payload = Vec::new();
+    payload.put_u8(COM_STMT_EXECUTE);
+    payload.put_u32_le(statement);
+    // No cursor, once.
+    payload.put_u8(0);
+    payload.put_u32_le(1);
+    payload.into()
+}
+
+/// Forgets a prepared statement; the server says nothing to it.
+#[must_use]
+pub fn close_statement(statement: u32) -> Bytes {
+    let mut payload = Vec::new();
+    payload.put_u8(COM_STMT_CLOSE);
+    payload.put_u32_le(statement);
     payload.into()
 }
 

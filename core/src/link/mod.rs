@@ -31,8 +31,8 @@ pub use handshake::{Handshake, HandshakeError, Session, Step};
 pub use login::{KeyTrust, Login, LoginError, TlsMode, VersionGate};
 pub use packet::{Framer, PacketError, Payload, Sequence};
 pub use query::{
-    Cells, Column, Query, QueryError, QueryLimits, QueryResult, QueryStep, ResultSet, RowStep, RowStream,
-    RowsEnd, TextRow,
+    BinaryRow, Cells, Column, Prepare, PrepareStep, Query, QueryError, QueryLimits, QueryResult, QueryStep,
+    ResultSet, RowStep, RowStream, RowsEnd, TextRow,
 };
 pub use response::{Capabilities, Malformed, OkPacket};
 pub use secret::Secret;

@@ -13,9 +13,11 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 
+mod prepared;
 mod stream;
 
-pub use stream::{Cells, RowStep, RowStream, RowsEnd, TextRow};
+pub use prepared::{Prepare, PrepareStep};
+pub use stream::{BinaryRow, Cells, RowStep, RowStream, RowsEnd, TextRow};
 
 /// What a server may have at most (`MAX_FIELDS` of `sql/unireg.h`).
 const COLUMNS_MAX: u64 = 4096;

@@ -6,7 +6,8 @@ use alloc::boxed::Box;
 use bytes::Bytes;
 
 use super::{
-    ApiMisuse, CopyLink, DialEpoch, LostReason, READ_MAX, Read, Replica, gates::Findings, phase::Phase,
+    ApiMisuse, CopyLink, CopyRead, DialEpoch, LostReason, READ_MAX, Read, Replica, gates::Findings,
+    phase::Phase,
 };
 use crate::{
     assemble::Assembler,
@@ -35,10 +36,10 @@ impl<P: Probe> Replica<P> {
         !self.paused && self.retained < self.config.limits.retained_max / 2
     }
 
-    pub(super) fn copy_credit(&self) -> Read {
+    pub(super) fn copy_credit(&self) -> CopyRead {
         match &self.copier {
-            Some(copier) if copier.reads(self.copy_room()) => Read::UpTo(READ_MAX),
-            Some(_) | None => Read::Paused,
+            Some(copier) => copier.reads(self.copy_room(), READ_MAX),
+            None => CopyRead::all(Read::Paused),
         }
     }
 

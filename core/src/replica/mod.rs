@@ -26,7 +26,8 @@ use alloc::{
 use core::{fmt, time::Duration};
 
 pub use seam::{
-    ApiMisuse, CopyLink, DialEpoch, Input, Link, LoadReason, Loaded, LostReason, Output, Read, WakeReason,
+    ApiMisuse, CopyLink, CopyRead, DialEpoch, Input, Link, LoadReason, Loaded, LostReason, Output, Read,
+    WakeReason,
 };
 
 use self::{entropy::Entropy, gates::Findings, phase::Phase};

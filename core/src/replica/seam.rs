@@ -153,6 +153,46 @@ pub enum WakeReason {
     Copy,
 }
 
+/// What may be read of the views of an initial copy, of each by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyRead {
+    read: Read,
+    /// A bit for each view that is not read now.
+    held: u16,
+}
+
+impl CopyRead {
+    /// The same of all of them.
+    #[must_use]
+    pub const fn all(read: Read) -> Self {
+        Self { read, held: 0 }
+    }
+
+    /// Of one nothing.
+    #[must_use]
+    pub(crate) const fn but(self, view: u8) -> Self {
+        Self { held: self.held | (1_u16.rotate_left(view as u32)), ..self }
+    }
+
+    /// What may be read of the views that are read at all.
+    #[must_use]
+    pub const fn most(self) -> Read {
+        self.read
+    }
+
+    /// The same views, read so far.
+    #[must_use]
+    pub const fn up_to(self, read: Read) -> Self {
+        Self { read, ..self }
+    }
+
+    /// What may be read of this view.
+    #[must_use]
+    pub const fn of(self, view: u8) -> Read {
+        if self.held & 1_u16.rotate_left(view as u32) == 0 { self.read } else { Read::Paused }
+    }
+}
+
 /// Everything the core wants. Exhaustive on purpose: a new output breaks every driver at compile time.
 ///
 /// `Debug` shows how many bytes are sent and none of them: they may hold the password.
@@ -187,7 +227,7 @@ pub enum Output {
         read: Read,
         /// What may be read of each view of the initial copy ([`CopyLink::View`]). Its other links carry nothing but
         /// short answers and are read at all times.
-        copy: Read,
+        copy: CopyRead,
     },
 }
 

@@ -7,9 +7,9 @@ use bytes::{Bytes, BytesMut};
 use crate::{
     halt::{Code, Detail, Halt},
     link::{
-        ErrorMeaning, Framer, Handshake, HandshakeError, Login, Query, QueryLimits, QueryResult, QueryStep,
-        RowStep, RowStream, RowsEnd, Session, Step, TextRow,
-        command::query,
+        BinaryRow, ErrorMeaning, Framer, Handshake, HandshakeError, Login, Prepare, PrepareStep, Query,
+        QueryLimits, QueryResult, QueryStep, RowStep, RowStream, RowsEnd, Session, Step,
+        command::{close_statement, execute, prepare, query},
         handshake::TlsPending,
         packet::{HEADER_LEN, encode},
     },
@@ -41,7 +41,9 @@ enum State {
     Securing(Box<Framer>, Box<TlsPending>),
     Idle(Box<Framer>, Session),
     Asking(Box<Framer>, Session, Box<Query>),
-    Reading(Box<Framer>, Session, Box<RowStream>),
+    Preparing(Box<Framer>, Session, Prepare),
+    /// Rows of the prepared statement of this number.
+    Reading(Box<Framer>, Session, Box<RowStream>, u32),
 }
 
 /// What a connection has to say.
@@ -56,7 +58,7 @@ pub(super) enum Said {
     /// The answer to what was asked.
     Answer(QueryResult),
     /// A row of what is read.
-    Row(TextRow),
+    Row(BinaryRow),
     /// The end of what is read.
     End(RowsEnd),
     /// It is of no use any more; another dial may be.
@@ -121,6 +123,7 @@ impl Client {
             | State::Login(..)
             | State::Idle(..)
             | State::Asking(..)
+            | State::Preparing(..)
             | State::Reading(..)) => {
                 self.state = other;
                 None
@@ -134,6 +137,7 @@ impl Client {
             | State::Securing(framer, _)
             | State::Idle(framer, _)
             | State::Asking(framer, ..)
+            | State::Preparing(framer, ..)
             | State::Reading(framer, ..) => framer.push(bytes),
             State::Closed | State::Dialling => {}
         }
@@ -142,7 +146,7 @@ impl Client {
     /// Asks a statement whose answer is kept whole.
     pub(super) fn ask(&mut self, sql: &str, until: Now, out: &mut VecDeque<Output>) {
         if let State::Idle(mut framer, session) = core::mem::replace(&mut self.state, State::Closed) {
-            self.send(&mut framer, sql, out);
+            self.send(&mut framer, &query(sql.as_bytes()), out);
             let query = Query::new(session.capabilities, QueryLimits { rows: 100_000, bytes: ANSWER_MAX });
             self.state = State::Asking(framer, session, Box::new(query));
             self.deadline = Some(until);
@@ -153,16 +157,15 @@ impl Client {
     pub(super) fn read(&mut self, sql: &str, row_max: usize, until: Now, out: &mut VecDeque<Output>) {
         if let State::Idle(mut framer, session) = core::mem::replace(&mut self.state, State::Closed) {
             framer.set_payload_max(row_max.saturating_mul(2).saturating_add(ROW_SLACK));
-            self.send(&mut framer, sql, out);
-            let rows = RowStream::new(session.capabilities);
-            self.state = State::Reading(framer, session, Box::new(rows));
+            self.send(&mut framer, &prepare(sql.as_bytes()), out);
+            self.state = State::Preparing(framer, session, Prepare::new(session.capabilities));
             self.deadline = Some(until);
         }
     }
 
-    fn send(&self, framer: &mut Framer, sql: &str, out: &mut VecDeque<Output>) {
+    fn send(&self, framer: &mut Framer, command: &[u8], out: &mut VecDeque<Output>) {
         framer.begin_command();
-        self.transmit(framer, &query(sql.as_bytes()), out);
+        self.transmit(framer, command, out);
     }
 
     fn transmit(&self, framer: &mut Framer, payload: &[u8], out: &mut VecDeque<Output>) {
@@ -197,23 +200,48 @@ impl Client {
                 Ok(None) => self.park(State::Asking(framer, session, query)),
                 Err(_) => lost(NOT_MYSQL),
             },
-            State::Reading(mut framer, session, rows) => match framer.next_payload() {
-                Ok(Some(payload)) => match rows.on_payload(&payload.bytes) {
-                    Ok(RowStep::More(rows)) => {
-                        self.state = State::Reading(framer, session, Box::new(rows));
+            State::Preparing(mut framer, session, prepare) => match framer.next_payload() {
+                Ok(Some(payload)) => match prepare.on_payload(&payload.bytes) {
+                    Ok(PrepareStep::More(prepare)) => {
+                        self.state = State::Preparing(framer, session, prepare);
                         Said::Moved
                     }
-                    Ok(RowStep::Row(rows, row)) => {
-                        self.state = State::Reading(framer, session, Box::new(rows));
-                        Said::Row(row)
+                    Ok(PrepareStep::Done(statement)) => {
+                        self.send(&mut framer, &execute(statement), out);
+                        let rows = Box::new(RowStream::new(session.capabilities));
+                        self.state = State::Reading(framer, session, rows, statement);
+                        Said::Moved
                     }
-                    Ok(RowStep::Done(end)) => {
+                    Ok(PrepareStep::Failed(error)) => {
                         self.idle(framer, session);
-                        Said::End(end)
+                        Said::End(RowsEnd::Failed(error))
                     }
                     Err(_) => lost(NOT_MYSQL),
                 },
-                Ok(None) => self.park(State::Reading(framer, session, rows)),
+                Ok(None) => self.park(State::Preparing(framer, session, prepare)),
+                Err(_) => lost(NOT_MYSQL),
+            },
+            State::Reading(mut framer, session, mut rows, statement) => match framer.next_payload() {
+                Ok(Some(payload)) => match rows.binary_row(&payload.bytes) {
+                    Ok(Some(row)) => {
+                        self.state = State::Reading(framer, session, rows, statement);
+                        Said::Row(row)
+                    }
+                    Ok(None) => match rows.on_payload(&payload.bytes) {
+                        Ok(RowStep::More(rows)) => {
+                            self.state = State::Reading(framer, session, Box::new(rows), statement);
+                            Said::Moved
+                        }
+                        Ok(RowStep::Done(end)) => {
+                            self.send(&mut framer, &close_statement(statement), out);
+                            self.idle(framer, session);
+                            Said::End(end)
+                        }
+                        Ok(RowStep::Row(..)) | Err(_) => lost(NOT_MYSQL),
+                    },
+                    Err(_) => lost(NOT_MYSQL),
+                },
+                Ok(None) => self.park(State::Reading(framer, session, rows, statement)),
                 Err(crate::link::PacketError::PayloadTooLarge { claimed, .. }) => {
                     Said::Refused(Halt::new(Code::RowEventTooLarge).with(Detail::Bytes(claimed as u64)))
                 }
@@ -338,7 +366,7 @@ impl core::fmt::Debug for Client {
             State::Login(..) | State::Securing(..) => "authenticating",
             State::Idle(..) => "idle",
             State::Asking(..) => "asking",
-            State::Reading(..) => "reading",
+            State::Preparing(..) | State::Reading(..) => "reading",
         };
         f.write_str(&String::from(state))
     }

@@ -21,16 +21,16 @@ use core::time::Duration;
 use bytes::Bytes;
 
 use self::{
-    chunks::SILENCE_MAX,
     compare::{Asked, Ready},
     cut::{BEGIN_VIEW, waiting_for},
+    lanes::{Ahead, Lane},
     load::{Load, Measure},
     table::{Survey, Table},
 };
 use super::{
     client::{Client, of_loss},
     limits::{CopyLimits, CopyWait},
-    rows::{Describe, RowEncoder},
+    rows::Describe,
 };
 use crate::{
     assemble::Assembler,
@@ -47,6 +47,7 @@ use crate::{
 mod chunks;
 mod compare;
 mod cut;
+mod lanes;
 mod load;
 mod sessions;
 mod table;
@@ -106,10 +107,9 @@ pub(crate) enum Did {
 pub(crate) struct Copier {
     terms: Terms,
     lock: Client,
-    view: Client,
+    lanes: Vec<Lane>,
     compare: Client,
     lock_setup: usize,
-    view_setup: usize,
     compare_setup: usize,
     /// What the server compares.
     asked: Option<Asked>,
@@ -117,26 +117,24 @@ pub(crate) struct Copier {
     /// The tables were looked at.
     surveyed: bool,
     table: Option<Table>,
-    /// The consistent view is open.
-    view_open: bool,
-    /// When it was opened.
+    /// Lanes that read, in the order of what they read.
+    order: VecDeque<usize>,
+    ahead: Ahead,
+    /// When the views were opened.
     cut_at: Now,
+    /// Chunks that have come of them.
+    chunks_of_cut: u64,
     gtid_set: GtidSet,
     /// Whether the cut is of use, as far as was known when it was made.
     cut_good: bool,
     upto: Option<KeyParts>,
-    encoder: Option<RowEncoder>,
-    /// The chunk, once it is complete.
+    /// The chunk that is next, once it is complete.
     ready: Option<Ready>,
-    /// Rows of the present result.
-    result_rows: u64,
-    /// The result has more rows.
-    result_open: bool,
-    /// The last rows of the table are in the chunk.
-    last: bool,
     trouble_since: Option<Now>,
     failures: u32,
     lock_wanted_since: Option<Now>,
+    /// The last READ lock was not granted.
+    starves: bool,
     read_only: bool,
     watch_at: Now,
     watching: bool,
@@ -157,49 +155,56 @@ enum Step {
     Pausing(Now),
     Surveying(Box<Survey>),
     Next,
-    Locking { write: bool, since: Now, killed: bool },
+    Locking {
+        write: bool,
+        since: Now,
+        killed: bool,
+    },
     Locked,
     Viewing,
     Settled,
     Describing(Box<Describe>),
     Unlocking,
-    AskingXa { last: bool },
+    AskingXa {
+        last: bool,
+    },
     Missing,
     Estimating,
     Measuring(Measure),
     Ending,
     End,
+    /// The first lane reads.
     Reading,
+    /// Its chunk waits to be handed over.
     Held,
 }
 
 impl Copier {
     pub(crate) fn new(terms: Terms) -> Self {
+        let connections = terms.limits.connections.clamp(1, CopyLimits::CONNECTIONS_MAX);
         Self {
             terms,
             lock: Client::new(CopyLink::Lock),
-            view: Client::new(CopyLink::View(0)),
+            lanes: (0..connections).map(Lane::new).collect(),
             compare: Client::new(CopyLink::Compare),
             lock_setup: 0,
-            view_setup: 0,
             compare_setup: 0,
             asked: None,
             step: Step::Connecting,
             surveyed: false,
             table: None,
-            view_open: false,
+            order: VecDeque::new(),
+            ahead: Ahead::default(),
             cut_at: Now(0),
+            chunks_of_cut: 0,
             gtid_set: GtidSet::new(),
             cut_good: false,
             upto: None,
-            encoder: None,
             ready: None,
-            result_rows: 0,
-            result_open: false,
-            last: false,
             trouble_since: None,
             failures: 0,
             lock_wanted_since: None,
+            starves: false,
             read_only: false,
             watch_at: Now(0),
             watching: false,
@@ -214,19 +219,20 @@ impl Copier {
 
     // ---- inputs ------------------------------------------------------------------------------
 
-    fn client(&mut self, link: CopyLink) -> &mut Client {
-        match link {
+    /// The connection, if it is of this dial.
+    fn client(&mut self, link: CopyLink, epoch: DialEpoch) -> Option<&mut Client> {
+        let client = match link {
             CopyLink::Lock => &mut self.lock,
-            CopyLink::View(_) => &mut self.view,
+            CopyLink::View(number) => &mut self.lanes.get_mut(usize::from(number))?.view,
             CopyLink::Compare => &mut self.compare,
-        }
+        };
+        Some(client).filter(|client| client.is_current(epoch))
     }
 
     /// `false`: nobody asked.
     pub(crate) fn on_connected(&mut self, link: CopyLink, epoch: DialEpoch, seed: [u8; 32]) -> bool {
         let login = self.terms.login.clone();
-        let client = self.client(link);
-        !client.is_current(epoch) || client.on_connected(&login, seed)
+        self.client(link, epoch).is_none_or(|client| client.on_connected(&login, seed))
     }
 
     /// `None`: nobody asked.
@@ -236,16 +242,13 @@ impl Copier {
         epoch: DialEpoch,
         around: &mut Around<'_, P>,
     ) -> Option<Did> {
-        if !self.client(link).is_current(epoch) {
-            return Some(Did::Nothing);
-        }
-        let said = self.client(link).on_secured(around.out)?;
+        let Some(client) = self.client(link, epoch) else { return Some(Did::Nothing) };
+        let said = client.on_secured(around.out)?;
         Some(self.heard(link, said, around))
     }
 
     pub(crate) fn on_bytes(&mut self, link: CopyLink, epoch: DialEpoch, bytes: Bytes) {
-        let client = self.client(link);
-        if client.is_current(epoch) {
+        if let Some(client) = self.client(link, epoch) {
             client.on_bytes(bytes);
         }
     }
@@ -257,7 +260,7 @@ impl Copier {
         reason: LostReason,
         around: &mut Around<'_, P>,
     ) -> Did {
-        if self.client(link).is_current(epoch) {
+        if self.client(link, epoch).is_some() {
             self.heard(link, of_loss(reason), around)
         } else {
             Did::Nothing
@@ -267,32 +270,8 @@ impl Copier {
     /// The stream is left, and the copy with it.
     pub(crate) fn close(&mut self, out: &mut VecDeque<Output>) {
         self.lock.close(out);
-        self.view.close(out);
+        self.lanes.iter_mut().for_each(|lane| lane.view.close(out));
         self.compare.close(out);
-    }
-
-    /// Whether its connections may be read.
-    pub(crate) const fn reads(&self, room: bool) -> bool {
-        match self.step {
-            Step::Held => !self.result_open,
-            Step::Reading => room,
-            Step::Connecting
-            | Step::Pausing(_)
-            | Step::Surveying(_)
-            | Step::Next
-            | Step::Locking { .. }
-            | Step::Locked
-            | Step::Viewing
-            | Step::Settled
-            | Step::Describing(_)
-            | Step::Unlocking
-            | Step::AskingXa { .. }
-            | Step::Missing
-            | Step::Estimating
-            | Step::Measuring(_)
-            | Step::Ending
-            | Step::End => true,
-        }
     }
 
     /// When it wants to be woken.
@@ -300,7 +279,7 @@ impl Copier {
         let own = match &self.step {
             Step::Pausing(until) => Some(*until),
             // The other connection is asked to end it, once it has answered what it was asked before.
-            Step::Locking { write, since, killed: false } if self.view.is_idle() => {
+            Step::Locking { write, since, killed: false } if self.can_kill() => {
                 Some(since.after(self.lock_bound(*write)))
             }
             Step::Next => self.load.wake(),
@@ -321,15 +300,19 @@ impl Copier {
             | Step::Reading
             | Step::Held => None,
         };
-        [own, self.watch_due(), self.lock.deadline, self.view.deadline, self.compare.deadline]
-            .into_iter()
-            .flatten()
-            .min()
+        [own, self.watch_due(), self.deadline()].into_iter().flatten().min()
+    }
+
+    /// When some connection must have answered.
+    fn deadline(&self) -> Option<Now> {
+        let views = self.lanes.iter().map(|lane| lane.view.deadline);
+        views.chain([self.lock.deadline, self.compare.deadline]).flatten().min()
     }
 
     /// When it is to be asked who waits for the view, if that can be asked then.
     fn watch_due(&self) -> Option<Now> {
-        let can = self.view_open && self.can_watch && !self.watching;
+        // While they are being opened the lock's connection has something else to do.
+        let can = self.lanes.iter().all(|lane| lane.open) && self.can_watch && !self.watching;
         (can && self.table.is_some() && self.lock.is_idle()).then_some(self.watch_at)
     }
 
@@ -341,19 +324,8 @@ impl Copier {
             return Did::Done;
         }
         let now = around.now;
-        if self.result_open {
-            // While nothing is read, silence is our doing.
-            self.view.deadline = match self.view.deadline {
-                _ if !self.reads(around.room) => None,
-                None => Some(now.after(SILENCE_MAX)),
-                some => some,
-            };
-        }
-        if [self.lock.deadline, self.view.deadline, self.compare.deadline]
-            .into_iter()
-            .flatten()
-            .any(|at| at <= now)
-        {
+        self.excuse_silence(now, around.room);
+        if self.deadline().is_some_and(|at| at <= now) {
             let note = Detail::Note("A connection of the initial copy does not answer");
             return self.lose(Halt::new(Code::SourceUnreachable).with(note), around);
         }
@@ -367,14 +339,9 @@ impl Copier {
             Did::Nothing => {}
             did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Elsewhere | Did::Halt(_)) => return did,
         }
-        if self.reads(around.room) {
-            let said = self.view.poll(around.out);
-            match self.heard(CopyLink::View(0), said, around) {
-                Did::Nothing => {}
-                did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Elsewhere | Did::Halt(_)) => {
-                    return did;
-                }
-            }
+        match self.poll_views(around) {
+            Did::Nothing => {}
+            did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Elsewhere | Did::Halt(_)) => return did,
         }
         self.act(around)
     }
@@ -392,6 +359,8 @@ impl Copier {
             self.lock.ask(&waiting_for(&table.name), now.after(self.terms.step), around.out);
             return Did::Moved;
         }
+        let idle = self.are_views_idle();
+        let (to_read, to_write) = (self.lock_bound(false), self.lock_bound(true));
         match &mut self.step {
             Step::Connecting => self.connect(around),
             Step::Pausing(until) if *until <= now => {
@@ -400,32 +369,41 @@ impl Copier {
             }
             Step::Next => self.next(around),
             Step::Locking { write, since, killed } => {
-                let due = since.after(if *write || self.read_only {
-                    self.terms.limits.lock_write
-                } else {
-                    self.terms.limits.lock_read
-                });
-                if *killed || due > now || !self.view.is_idle() {
+                let due = since.after(if *write { to_write } else { to_read });
+                let Some(lane) = self.lanes.first_mut().filter(|lane| lane.view.is_idle()) else {
+                    return Did::Nothing;
+                };
+                if *killed || due > now {
                     return Did::Nothing;
                 }
                 *killed = true;
                 let kill = format!("KILL QUERY {}", self.lock.id);
-                self.view.ask(&kill, now.after(self.terms.step), around.out);
+                lane.view.ask(&kill, now.after(self.terms.step), around.out);
                 Did::Moved
             }
-            Step::Locked if self.view.is_idle() => {
-                self.view.ask(BEGIN_VIEW, now.after(self.terms.step), around.out);
+            Step::Locked if idle => {
+                for lane in &mut self.lanes {
+                    lane.view.ask(BEGIN_VIEW, now.after(self.terms.step), around.out);
+                }
                 self.step = Step::Viewing;
                 Did::Moved
             }
             Step::End => self.end_view(around),
             Step::Reading => {
-                if around.assembler.gate().is_cut_good() {
-                    return Did::Nothing;
+                if !around.assembler.gate().is_cut_good() {
+                    return self.give_up_reading(around);
                 }
-                self.give_up_reading(around)
+                if self.read_ahead(around) { Did::Moved } else { Did::Nothing }
             }
-            Step::Held => self.hand_over(around),
+            Step::Held => match self.hand_over(around) {
+                Did::Nothing if self.read_ahead(around) => Did::Moved,
+                did @ (Did::Nothing
+                | Did::Moved
+                | Did::Chunk(..)
+                | Did::Done
+                | Did::Elsewhere
+                | Did::Halt(_)) => did,
+            },
             Step::Pausing(_)
             | Step::Surveying(_)
             | Step::Locked
@@ -443,7 +421,7 @@ impl Copier {
 
     /// Between two things: the next chunk of the cut, or the next cut.
     fn next<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
-        if self.watching || !around.room || !self.view.is_idle() || !self.lock.is_idle() {
+        if self.watching || !around.room || !self.are_views_idle() || !self.lock.is_idle() {
             self.load.put_off(around.now);
             return Did::Nothing;
         }
@@ -453,15 +431,15 @@ impl Copier {
             Ok(may) => may,
             Err(did) => return did,
         };
-        let fresh = around.now.since(self.cut_at) < self.terms.limits.cut_age && self.waited_for == 0 && may;
-        if self.view_open && same && fresh && self.cut_good && around.assembler.gate().is_cut_good() {
+        let fresh = self.is_cut_fresh(around.now) && may;
+        if self.is_view_open() && same && fresh && self.cut_good && around.assembler.gate().is_cut_good() {
             return self.read(around);
         }
-        if self.view_open && same && !fresh {
+        if self.is_view_open() && same && !fresh {
             P::mark(Mark::CutAged);
         }
         around.assembler.gate_mut().end_cut();
-        if self.view_open {
+        if self.is_view_open() {
             return self.end_view(around);
         }
         if !may {

@@ -242,6 +242,11 @@ pub struct Sync {
     #[arg(long, value_name = "BYTES_PER_SECOND")]
     pub snapshot_rate: Option<u64>,
 
+    /// How many connections read a table at the same time, from one cut; 1 to 16. More than one is faster where the
+    /// source has cores to spare [default: 1].
+    #[arg(long, value_name = "N")]
+    pub snapshot_connections: Option<u8>,
+
     /// The copy waits while the source runs more threads than this; 0: never [default: 100].
     #[arg(long, value_name = "N")]
     pub snapshot_max_running: Option<u32>,

@@ -27,6 +27,7 @@ pub struct File {
     allow_unlogged_cascades: Option<bool>,
     snapshot: Option<Vec<String>>,
     snapshot_rate: Option<u64>,
+    snapshot_connections: Option<u8>,
     snapshot_max_running: Option<u32>,
     snapshot_max_lag: Option<u64>,
     limits: LimitsFile,
@@ -132,9 +133,10 @@ impl File {
     }
 
     /// Numbers of the copy, by the command line where it says something.
-    pub fn copy(&self, running: Option<u32>, lag_s: Option<u64>) -> CopyLimits {
+    pub fn copy(&self, connections: Option<u8>, running: Option<u32>, lag_s: Option<u64>) -> CopyLimits {
         let d = CopyLimits::default();
         CopyLimits {
+            connections: connections.or(self.snapshot_connections).unwrap_or(d.connections),
             running_max: running.or(self.snapshot_max_running).unwrap_or(d.running_max),
             lag_max: lag_s.or(self.snapshot_max_lag).map_or(d.lag_max, Duration::from_secs),
             chunk_rows: self.limits.copy_chunk_rows.unwrap_or(d.chunk_rows),

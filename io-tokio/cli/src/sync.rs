@@ -38,7 +38,7 @@ pub fn run(args: Sync) -> Result<u8, Failure> {
         builder = builder.snapshot(patterns);
     }
     builder = builder
-        .copy(file.copy(args.snapshot_max_running, args.snapshot_max_lag))
+        .copy(file.copy(args.snapshot_connections, args.snapshot_max_running, args.snapshot_max_lag))
         .copy_again(&args.copy_again);
     if let Some(rate) = args.snapshot_rate.or(file.snapshot_rate()) {
         builder = builder.copy_rate(rate);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use capstan_core::replica::{self, CopyLink, DialEpoch, Read};
+use capstan_core::replica::{self, CopyLink, CopyRead, DialEpoch, Read};
 
 use super::link::{Link, Said};
 use crate::net::Net;
@@ -80,7 +80,7 @@ impl<'n, N: Net> Links<'n, N> {
         &mut self,
         cx: &mut Context<'_>,
         stream: Read,
-        copy: Read,
+        copy: CopyRead,
     ) -> Poll<(replica::Link, DialEpoch, Said)> {
         let after = match self.heard {
             // The first of the copy comes behind the stream.
@@ -106,16 +106,17 @@ impl<'n, N: Net> Links<'n, N> {
     fn poll_copies<'l>(
         links: impl Iterator<Item = (&'l CopyLink, &'l mut Link<'n, N>)>,
         cx: &mut Context<'_>,
-        read: Read,
+        read: CopyRead,
     ) -> Option<(replica::Link, DialEpoch, Said)>
     where
         'n: 'l,
         N: 'l,
     {
         for (name, link) in links {
-            let read = match (name, read) {
+            let read = match (name, read.most()) {
+                (CopyLink::View(number), _) => read.of(*number),
                 (CopyLink::Lock | CopyLink::Compare, Read::Paused) => Read::UpTo(ANSWER_READ),
-                (CopyLink::View(_), read) | (_, read @ Read::UpTo(_)) => read,
+                (CopyLink::Lock | CopyLink::Compare, most @ Read::UpTo(_)) => most,
             };
             if let Poll::Ready(said) = link.poll(cx, read) {
                 return Some((replica::Link::Copy(*name), link.epoch(), said));

@@ -28,7 +28,7 @@ use capstan_core::{
     config::{Config, Until},
     deliver::{Ack, BatchLimits, BatchState, Delivery, FailureClass, Push, Seq, SinkError, SinkFailure},
     halt::{Code, Halt},
-    replica::{self, Input, LoadReason, Loaded, Output, Read},
+    replica::{self, CopyRead, Input, LoadReason, Loaded, Output, Read},
     time::Now,
 };
 use tokio::sync::mpsc;
@@ -161,7 +161,7 @@ struct Driver<'n, N: Net> {
     wake: Option<Now>,
     read: Read,
     /// As `read`, of each view of the initial copy.
-    read_copy: Read,
+    read_copy: CopyRead,
     /// The position is asked for; the last reason counts.
     load: Option<LoadReason>,
     /// What runs is to be given up.
@@ -200,7 +200,7 @@ impl<'n, N: Net> Driver<'n, N> {
             timer: None,
             wake: None,
             read: Read::Paused,
-            read_copy: Read::Paused,
+            read_copy: CopyRead::all(Read::Paused),
             load: None,
             overdue: false,
             reapply: false,
@@ -309,7 +309,8 @@ impl<'n, N: Net> Driver<'n, N> {
         if let Some(input) = self.poll_released(cx).or_else(|| self.poll_command(cx)) {
             return Poll::Ready(Woken::Input(input));
         }
-        let copy = self.throttle.allowed(self.net.now(), self.read_copy);
+        let copy = self.throttle.allowed(self.net.now(), self.read_copy.most());
+        let copy = self.read_copy.up_to(copy);
         if let Poll::Ready((link, epoch, said)) = self.links.poll(cx, self.read, copy) {
             if let (replica::Link::Copy(_), Said::Bytes(bytes)) = (link, &said) {
                 self.throttle.took(bytes.len());

@@ -194,8 +194,8 @@ impl World {
 
     /// Counts what a copy asks.
     pub(super) fn asked_of_copy(&mut self, id: LinkId, bytes: &[u8]) {
-        // COM_QUERY.
-        let Some(sql) = bytes.get(5..).filter(|_| bytes[4] == 3) else { return };
+        // COM_QUERY, COM_STMT_PREPARE.
+        let Some(sql) = bytes.get(5..).filter(|_| matches!(bytes[4], 3 | 0x16)) else { return };
         self.note(|| {
             let sql = String::from_utf8_lossy(sql);
             let end = sql.find(", c.ORDINAL").or(sql.find("_client")).unwrap_or(sql.len());

@@ -7,6 +7,7 @@ use capstan_core::{
     gtid::{Gtid, GtidSet},
     halt::Code,
     replica::Input,
+    snapshot::CopyLimits,
 };
 use capstan_fake_source::Server;
 
@@ -44,7 +45,10 @@ impl World {
             return Config { start, until, limits, ..SETTINGS.clone() };
         }
         if self.plan.copy {
-            return Config { start: Start::Stored, until, ..COPYING.clone() };
+            // One process after the other reads through one view, two, or three.
+            let connections = u8::try_from(self.next_process % 3).unwrap_or_default() + 1;
+            let copy = CopyLimits { connections, ..COPYING.copy };
+            return Config { start: Start::Stored, until, copy, ..COPYING.clone() };
         }
         Config { start, until, ..SETTINGS.clone() }
     }

@@ -24,7 +24,7 @@ use capstan_core::{
     gtid::{Tsid, Uuid},
     halt::Code,
     link::{Login, Secret, TlsMode},
-    replica::{DialEpoch, Input, Link as LinkKind, Read},
+    replica::{CopyLink, DialEpoch, Input, Link as LinkKind, Read},
 };
 use capstan_fake_source::{Group, Server};
 
@@ -569,7 +569,11 @@ impl World {
 /// How much a process lets come.
 fn can_read(processes: &[Process], id: LinkId) -> usize {
     let process = processes.iter().find(|process| process.id == id.0);
-    let read = process.map(|process| if id.1 == LinkKind::Stream { process.read } else { process.read_copy });
+    let read = process.map(|process| match id.1 {
+        LinkKind::Stream => process.read,
+        LinkKind::Copy(CopyLink::View(view)) => process.read_copy.of(view),
+        LinkKind::Copy(CopyLink::Lock | CopyLink::Compare) => process.read_copy.most(),
+    });
     match read {
         Some(Read::UpTo(n)) => n,
         Some(Read::Paused) | None => 0,

@@ -21,3 +21,13 @@ pub fn cpu_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
 }
+
+/// Seconds of processor time that a process has had, with all of its threads and with its children that have ended
+/// (`/proc/PID/stat`, proc(5), in hundredths).
+pub fn process_seconds(pid: &str) -> Result<f64, crate::Error> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name in parentheses may hold anything.
+    let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = rest.split_whitespace().skip(11).take(4).filter_map(|n| n.parse::<f64>().ok());
+    Ok(ticks.sum::<f64>() / 100.0)
+}

@@ -57,16 +57,15 @@ fn copying(server: &Server, limits: CopyLimits) -> Result<Builder, Error> {
     Ok(Replica::builder(source).tables(["b.t"]).snapshot(Vec::<String>::new()).copy(limits).until(Until::Now))
 }
 
-fn counted(server: &Server) -> Result<(f64, u64), Error> {
+fn counted(server: &Server, connections: u8) -> Result<u64, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (replica, mut sink) = (copying(server, CopyLimits::default())?.build()?, Counting::default());
-    let began = Instant::now();
+    let limits = CopyLimits { connections, ..CopyLimits::default() };
+    let (replica, mut sink) = (copying(server, limits)?.build()?, Counting::default());
     runtime.block_on(replica.run(&mut sink))?;
-    Ok((began.elapsed().as_secs_f64(), sink.rows))
+    Ok(sink.rows)
 }
 
-fn dumped(server: &Server) -> Result<f64, Error> {
-    let began = Instant::now();
+fn dumped(server: &Server) -> Result<(), Error> {
     let status = server
         .mysql()
         .program("mysqldump")?
@@ -80,33 +79,35 @@ fn dumped(server: &Server) -> Result<f64, Error> {
     if !status.success() {
         return Err("mysqldump failed".into());
     }
-    Ok(began.elapsed().as_secs_f64())
+    Ok(())
 }
 
-fn mirrored(server: &Server, path: &Path) -> Result<f64, Error> {
+fn mirrored(server: &Server, path: &Path) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut options = MirrorOptions::default();
     options.synchronous = Synchronous::Off;
     let mirror = Mirror::open(path, options)?;
     let replica = copying(server, CopyLimits::default())?.build()?;
-    let began = Instant::now();
     runtime.block_on(replica.run_blocking(mirror))?;
-    Ok(began.elapsed().as_secs_f64())
+    Ok(())
 }
 
-/// The rows of the mirror once more, by prepared inserts in transactions of as many rows as a chunk has.
-fn bare(mirror: &Path, path: &Path) -> Result<(f64, u64), Error> {
+/// The rows of the mirror.
+fn held(mirror: &Path) -> Result<Vec<Vec<Value>>, Error> {
     let from = Connection::open(mirror)?;
     let mut statement = from.prepare("SELECT id, a, b, c, d, e, f, g FROM \"b.t\"")?;
     let rows = statement
         .query_map([], |row| (0..8).map(|n| row.get::<_, Value>(n)).collect::<Result<Vec<_>, _>>())?;
-    let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    Ok(rows.collect::<Result<Vec<_>, _>>()?)
+}
+
+/// These once more, by prepared inserts in transactions of as many rows as a chunk has.
+fn bare(rows: &[Vec<Value>], path: &Path) -> Result<(), Error> {
     let to = Connection::open(path)?;
     to.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;
          CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b, c TEXT, d, e, f REAL, g TEXT)",
     )?;
-    let began = Instant::now();
     for chunk in rows.chunks(4_000) {
         to.execute_batch("BEGIN IMMEDIATE")?;
         {
@@ -117,7 +118,7 @@ fn bare(mirror: &Path, path: &Path) -> Result<(f64, u64), Error> {
         }
         to.execute_batch("COMMIT")?;
     }
-    Ok((began.elapsed().as_secs_f64(), rows.len() as u64))
+    Ok(())
 }
 
 /// Runs it: rates, then locks.
@@ -131,44 +132,85 @@ pub fn run(scale: u64) -> Result<(), Error> {
     Ok(())
 }
 
+/// What rounds took: seconds on the clock, and of processor time in this process and its children, and in the server.
+#[derive(Default)]
+struct Took {
+    clock: Vec<f64>,
+    here: Vec<f64>,
+    server: Vec<f64>,
+}
+
+impl Took {
+    fn round<T>(&mut self, server: &Server, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let pid = server.sql_rows("SELECT @@pid_file")?.concat().into_iter().flatten().collect::<String>();
+        let pid = std::fs::read_to_string(pid)?.trim().to_owned();
+        let (before, began) =
+            ((memory::process_seconds("self")?, memory::process_seconds(&pid)?), Instant::now());
+        let done = work()?;
+        self.clock.push(began.elapsed().as_secs_f64());
+        self.here.push(memory::process_seconds("self")? - before.0);
+        self.server.push(memory::process_seconds(&pid)? - before.1);
+        Ok(done)
+    }
+}
+
+impl std::fmt::Display for Took {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [clock, here, server] = [&self.clock, &self.here, &self.server].map(|of| median(of.clone()));
+        write!(f, "{clock:.2} s (processor: {here:.2}, the server's {server:.2})")
+    }
+}
+
+/// How many times as fast `one` is as `other`, round by round: by the clock, and by the processor time here.
+fn ratios(one: &Took, other: &Took) -> String {
+    let ratio =
+        |one: &[f64], other: &[f64]| median(one.iter().zip(other).map(|(one, other)| other / one).collect());
+    let all = |took: &Took| {
+        took.here.iter().zip(&took.server).map(|(here, server)| here + server).collect::<Vec<_>>()
+    };
+    let (clock, here) = (ratio(&one.clock, &other.clock), ratio(&one.here, &other.here));
+    let all = ratio(&all(one), &all(other));
+    format!("ratio {clock:.2} by the clock, by processor time {here:.2} here and {all:.2} with the server's")
+}
+
 fn rates(scale: u64) -> Result<(), Error> {
     for times in [1, 4] {
         let server = Server::start()?;
         workload::wide(&server, ROWS * scale * times / 10_000, 10_000)?;
-        let (mut copies, mut dumps, mut mirrors, mut inserts, mut rows) = (vec![], vec![], vec![], vec![], 0);
         // Into the page cache.
         dumped(&server)?;
-        memory::forget_peak();
-        for _ in 0..3 {
-            let (took, counted) = counted(&server)?;
-            (copies, rows) = ([copies, vec![took]].concat(), counted);
-            dumps.push(dumped(&server)?);
+        let (mut copies, mut dumps) = ([1, 2].map(|n| (n, Took::default(), 0_f64)), Took::default());
+        let mut rows = 0;
+        for _ in 0..7 {
+            for (connections, took, peak) in &mut copies {
+                memory::forget_peak();
+                rows = took.round(&server, || counted(&server, *connections))?;
+                *peak = peak.max(memory::peak_mib());
+            }
+            dumps.round(&server, || dumped(&server))?;
         }
-        println!(
-            "{rows} rows into a sink that counts: {:.2} s, mysqldump {:.2} s, ratio {:.2}; peak {:.1} MiB",
-            median(copies.clone()),
-            median(dumps.clone()),
-            median(dumps.iter().zip(&copies).map(|(dump, copy)| dump / copy).collect()),
-            memory::peak_mib()
-        );
-        if times > 1 {
-            continue;
+        println!("{rows} rows, mysqldump: {dumps}");
+        for (connections, took, peak) in &copies {
+            println!(
+                "  into a sink that counts, {connections} reading: {took}; {}; peak {peak:.1} MiB",
+                ratios(took, &dumps)
+            );
         }
-        for _ in 0..3 {
-            let folder = tempfile::tempdir()?;
-            let mirror = folder.path().join("m.db");
-            mirrors.push(mirrored(&server, &mirror)?);
-            let (took, held) = bare(&mirror, &folder.path().join("b.db"))?;
-            assert_eq!(held, rows, "the mirror has every row");
-            inserts.push(took);
-        }
-        println!(
-            "{rows} rows into the mirror: {:.2} s, bare inserts {:.2} s, ratio {:.2}",
-            median(mirrors.clone()),
-            median(inserts.clone()),
-            median(inserts.iter().zip(&mirrors).map(|(bare, mirror)| bare / mirror).collect())
-        );
     }
+    let server = Server::start()?;
+    workload::wide(&server, ROWS * scale / 10_000, 10_000)?;
+    let (mut mirrors, mut inserts, mut rows) = (Took::default(), Took::default(), 0);
+    for _ in 0..5 {
+        let folder = tempfile::tempdir()?;
+        let mirror = folder.path().join("m.db");
+        mirrors.round(&server, || mirrored(&server, &mirror))?;
+        let held = held(&mirror)?;
+        rows = held.len();
+        assert_eq!(rows as u64, ROWS * scale, "the mirror has every row");
+        inserts.round(&server, || bare(&held, &folder.path().join("b.db")))?;
+    }
+    println!("{rows} rows into the mirror: {mirrors}, bare inserts {inserts}");
+    println!("  {}", ratios(&mirrors, &inserts));
     Ok(())
 }
 
@@ -211,7 +253,7 @@ fn locks(name: &str, writers: u64, open_ms: u64) -> Result<(), Error> {
     let server = Arc::new(Server::builder().option("--performance-schema=ON").start()?);
     workload::wide(&server, 2, 10_000)?;
     server.sql(
-        "UPDATE performance_schema.setup_instruments SET ENABLED = IF(NAME IN ('statement/sql/lock_tables', 'statement/sql/unlock_tables'), 'YES', 'NO'), TIMED = 'YES' WHERE NAME LIKE 'statement/%';
+        "UPDATE performance_schema.setup_instruments SET ENABLED = IF(NAME LIKE 'statement/abstract/%' OR NAME IN ('statement/sql/lock_tables', 'statement/sql/unlock_tables'), 'YES', 'NO'), TIMED = 'YES' WHERE NAME LIKE 'statement/%';
          UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_history_long'",
     )?;
     let (stop, quiet, seen) =

@@ -4,11 +4,12 @@ use super::{Malformed, NULL_CELL, Query, QueryError, QueryLimits, QueryResult, Q
 use crate::link::error_packet::ServerError;
 use crate::link::response::{Capabilities, ERR_HEADER, OkPacket};
 use crate::wire::Reader;
+use alloc::sync::Arc;
 use bytes::Bytes;
 use core::fmt;
 
 /// A statement whose rows are handed out as they come.
-pub struct RowStream(Query);
+pub struct RowStream(Query, Option<Arc<[u8]>>);
 
 impl fmt::Debug for RowStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,7 +57,7 @@ impl RowStream {
     /// The answer to a statement that was just sent, in a session with these capabilities.
     #[must_use]
     pub fn new(capabilities: Capabilities) -> Self {
-        Self(Query::new(capabilities, QueryLimits::default()))
+        Self(Query::new(capabilities, QueryLimits::default()), None)
     }
 
     /// Takes one whole payload of the answer.
@@ -64,19 +65,84 @@ impl RowStream {
     /// # Errors
     /// As [`Query::on_payload`].
     pub fn on_payload(self, payload: &Bytes) -> Result<RowStep, QueryError> {
-        let is_row = matches!(self.0.state, State::Rows)
-            && payload.first() != Some(&ERR_HEADER)
-            && self.0.end_of_rows(payload)?.is_none();
-        if is_row {
-            let columns = self.0.result.columns.len();
-            return Ok(RowStep::Row(self, TextRow { payload: payload.clone(), columns }));
+        if let Some(row) = self.row(payload)? {
+            return Ok(RowStep::Row(self, row));
         }
         Ok(match self.0.on_payload(payload)? {
-            QueryStep::More(query) => RowStep::More(Self(query)),
+            QueryStep::More(query) => RowStep::More(Self(query, None)),
             QueryStep::Done(QueryResult::Rows(_)) => RowStep::Done(RowsEnd::Complete),
             QueryStep::Done(QueryResult::Ok(ok)) => RowStep::Done(RowsEnd::NoRows(ok)),
             QueryStep::Done(QueryResult::Failed(error)) => RowStep::Done(RowsEnd::Failed(error)),
         })
+    }
+}
+
+impl RowStream {
+    /// As [`RowStream::row`], where the statement was a prepared one.
+    ///
+    /// # Errors
+    /// As [`Query::on_payload`].
+    pub fn binary_row(&mut self, payload: &Bytes) -> Result<Option<BinaryRow>, QueryError> {
+        if self.row(payload)?.is_none() {
+            return Ok(None);
+        }
+        let types = self
+            .1
+            .get_or_insert_with(|| self.0.result.columns.iter().map(|column| column.type_code).collect());
+        Ok(Some(BinaryRow { payload: payload.clone(), types: Arc::clone(types) }))
+    }
+
+    /// The payload as a row, which changes nothing here; `None`: it is something else, for [`RowStream::on_payload`].
+    ///
+    /// # Errors
+    /// As [`Query::on_payload`].
+    pub fn row(&self, payload: &Bytes) -> Result<Option<TextRow>, QueryError> {
+        let is_row = matches!(self.0.state, State::Rows)
+            && payload.first() != Some(&ERR_HEADER)
+            && self.0.end_of_rows(payload)?.is_none();
+        let columns = self.0.result.columns.len();
+        Ok(is_row.then(|| TextRow { payload: payload.clone(), columns }))
+    }
+}
+
+/// A row of the binary protocol: a slice of its packet, and the type byte of each column.
+#[derive(Clone)]
+pub struct BinaryRow {
+    payload: Bytes,
+    types: Arc<[u8]>,
+}
+
+impl fmt::Debug for BinaryRow {
+    // Rule 1: cells are values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BinaryRow({} columns, {} bytes)", self.types.len(), self.payload.len())
+    }
+}
+
+impl BinaryRow {
+    /// A row over its payload, with columns of these types (`enum_field_types`).
+    #[must_use]
+    pub const fn new(payload: Bytes, types: Arc<[u8]>) -> Self {
+        Self { payload, types }
+    }
+
+    /// The types of its columns.
+    #[must_use]
+    pub fn types(&self) -> &[u8] {
+        &self.types
+    }
+
+    /// Which columns are NULL, bit by bit from the third on, and the others behind each other.
+    ///
+    /// # Errors
+    /// It is no row.
+    pub(crate) fn parts(&self) -> Result<(&[u8], Reader<'_>), Malformed> {
+        let mut reader = Reader::new(&self.payload);
+        if reader.u8()? != 0 {
+            return Err(Malformed);
+        }
+        let nulls = reader.take(self.types.len().saturating_add(9) / 8)?;
+        Ok((nulls, reader))
     }
 }
 

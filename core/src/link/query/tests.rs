@@ -261,3 +261,54 @@ fn rows_are_handed_out_as_they_come() {
     assert!(matches!(play(NEW, &[OK]).1, Some(RowsEnd::NoRows(_))));
     assert_eq!(play(NEW, &[HEAD, COLUMN_A]), (Vec::new(), None));
 }
+
+/// `page_protocol_com_stmt_prepare`: a number, columns, no parameters.
+#[test]
+fn a_statement_is_prepared_and_its_rows_are_binary() {
+    let head: &[u8] = b"\x00\x07\x01\x00\x00\x02\x00\x00\x00\x00\x00\x00";
+    let prepared = |capabilities, server: &[&[u8]]| {
+        let mut prepare = Prepare::new(capabilities);
+        for (n, payload) in server.iter().enumerate() {
+            match prepare.on_payload(&Bytes::copy_from_slice(payload)) {
+                Ok(PrepareStep::More(next)) => prepare = next,
+                Ok(PrepareStep::Done(number)) => return Ok((number, n + 1)),
+                Ok(PrepareStep::Failed(error)) => return Err(Some(error.number())),
+                Err(_) => return Err(None),
+            }
+        }
+        Ok((0, 0))
+    };
+    for (capabilities, server, want) in [
+        (NEW, &[head, COLUMN_A, COLUMN_B][..], Ok((263, 3))),
+        (OLD, &[head, COLUMN_A, COLUMN_B, EOF], Ok((263, 4))),
+        (NEW, &[head, COLUMN_A], Ok((0, 0))),
+        (NEW, &[OUT_OF_RANGE], Err(Some(1690))),
+        // No columns, a parameter, no such packet, no end.
+        (NEW, &[b"\x00\x07\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00"], Err(None)),
+        (NEW, &[b"\x00\x07\x01\x00\x00\x02\x00\x01\x00\x00\x00\x00"], Err(None)),
+        (NEW, &[b"\x01\x07\x01\x00\x00\x02\x00\x00\x00\x00\x00\x00"], Err(None)),
+        (NEW, &[b"\x00\x07"], Err(None)),
+        (OLD, &[head, COLUMN_A, COLUMN_B, COLUMN_C], Err(None)),
+    ] {
+        assert_eq!(prepared(capabilities, server), want, "{server:02x?}");
+    }
+    // 7, NULL, `x`.
+    let row: &[u8] = b"\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x01x";
+    let mut stream = RowStream::new(NEW);
+    for payload in [HEAD, COLUMN_A, COLUMN_B, COLUMN_C] {
+        let payload = Bytes::copy_from_slice(payload);
+        assert!(stream.binary_row(&payload).unwrap().is_none());
+        let RowStep::More(next) = stream.on_payload(&payload).unwrap() else { panic!("the head goes on") };
+        stream = next;
+    }
+    let found = stream.binary_row(&Bytes::copy_from_slice(row)).unwrap().expect("a row");
+    assert_eq!(
+        (found.types(), format!("{found:?}").as_str()),
+        (&[0x08, 0x06, 0xfd][..], "BinaryRow(3 columns, 12 bytes)")
+    );
+    let (nulls, mut values) = found.parts().unwrap();
+    assert_eq!((nulls, values.u64(), values.lenenc_bytes()), (&[0x08][..], Ok(7), Ok(&b"x"[..])));
+    assert!(BinaryRow::new(Bytes::from_static(b"\x01\x00"), [8].into()).parts().is_err());
+    assert!(BinaryRow::new(Bytes::from_static(b"\x00"), [8].into()).parts().is_err());
+    assert!(stream.binary_row(&Bytes::from_static(END)).unwrap().is_none());
+}

@@ -3,20 +3,25 @@
 use alloc::{boxed::Box, format, string::String, sync::Arc};
 use core::time::Duration;
 
-use super::{Around, Copier, Did, Step, compare::Ready};
+use super::{
+    Around, Copier, Did, Step,
+    compare::Ready,
+    lanes::{Ahead, What, other_key},
+};
 use crate::{
     binlog::rows::RowsEvent,
     deliver::{CopyState, KeyParts, Seq, SnapshotChunk, TableCopy},
     halt::{Code, Detail, Halt},
-    link::{RowsEnd, TextRow},
+    link::{BinaryRow, RowsEnd},
     probe::{Mark, Mutant, Probe},
-    snapshot::rows::{RowEncoder, quoted, quoted_table, select_list},
+    snapshot::rows::{quoted, quoted_table, select_list},
 };
 
 /// How long the rows of a chunk may be silent.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 impl Copier {
+    /// Begins the next chunk of the cut.
     pub(super) fn read<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
         let Some(table) = &self.table else { return Did::Nothing };
         let copy = around.assembler.gate().copies().get(&table.name).cloned();
@@ -25,122 +30,136 @@ impl Copier {
         let list = select_list(&table.version);
         let Some(key) = &table.key else {
             let sql = format!("SELECT {list} FROM {name}");
-            self.read_rows(&sql, around);
-            return Did::Moved;
+            return self.read_first(What::Whole, &sql, around);
         };
-        let mut index = String::new();
-        quoted(key.name(), &mut index);
         let begun = copy.state == CopyState::Copying;
         if begun {
             self.upto.clone_from(&copy.upto);
         }
-        let sql = match &self.upto {
-            None if !begun => {
-                // The end of the copy comes first: what comes behind it is the stream's.
-                let order = key.order_by_from_end();
-                format!("SELECT {list} FROM {name} FORCE INDEX ({index}) ORDER BY {order} LIMIT 1")
-            }
-            upto => {
-                let behind = copy.key.as_ref().map(|last| key.behind(last));
-                let up_to = upto.as_ref().map(|last| key.up_to(last));
-                let mut conditions = String::new();
-                for condition in [behind, up_to].into_iter().flatten() {
-                    let Some(condition) = condition else {
-                        let halt = Halt::new(Code::SnapshotSourceChanged);
-                        return Did::Halt(halt.of_table(&table.name.0, &table.name.1));
-                    };
-                    conditions.push_str(if conditions.is_empty() { " WHERE (" } else { " AND (" });
-                    conditions.push_str(&condition);
-                    conditions.push(')');
-                }
-                let (order, limit) = (key.order_by(), self.terms.limits.chunk_rows);
-                format!(
-                    "SELECT {list} FROM {name} FORCE INDEX ({index}){conditions} ORDER BY {order} LIMIT {limit}"
-                )
-            }
-        };
-        self.read_rows(&sql, around);
+        if self.may_read_ahead(&copy) {
+            self.ahead = Ahead { upto: copy.key, ..Ahead::default() };
+            self.step = Step::Reading;
+            return match self.find_border(0, around) {
+                Ok(()) => Did::Moved,
+                Err(halt) => Did::Halt(halt),
+            };
+        }
+        if self.upto.is_none() && !begun {
+            // The end of the copy comes first: what comes behind it is the stream's.
+            let (mut index, order) = (String::new(), key.order_by_from_end());
+            quoted(key.name(), &mut index);
+            let sql = format!("SELECT {list} FROM {name} FORCE INDEX ({index}) ORDER BY {order} LIMIT 1");
+            return self.read_first(What::End, &sql, around);
+        }
+        let limit = format!(" LIMIT {}", self.terms.limits.chunk_rows);
+        match Self::along_key(table, &list, copy.key.as_ref(), self.upto.as_ref(), &limit) {
+            Some(sql) => self.read_first(What::Rows, &sql, around),
+            None => Did::Halt(other_key(table)),
+        }
+    }
+
+    /// Reads with one view alone.
+    fn read_first<P: Probe>(&mut self, what: What, sql: &str, around: &mut Around<'_, P>) -> Did {
+        self.ahead = Ahead::default();
+        self.order.clear();
+        self.order.push_back(0);
+        self.ask_rows(0, what, sql, around);
+        self.step = Step::Reading;
         Did::Moved
     }
 
-    pub(super) fn read_rows<P: Probe>(&mut self, sql: &str, around: &mut Around<'_, P>) {
-        self.encoder = self.table.as_ref().map(|table| RowEncoder::new(Arc::clone(&table.version)));
-        self.result_rows = 0;
-        self.result_open = true;
-        self.last = false;
-        self.view.read(sql, self.terms.row_max, around.now.after(SILENCE_MAX), around.out);
-        self.step = Step::Reading;
-    }
-
-    pub(super) fn is_finding_end<P: Probe>(&self, around: &Around<'_, P>) -> bool {
-        let Some(table) = &self.table else { return false };
-        let copy = around.assembler.gate().copies().get(&table.name);
-        table.key.is_some()
-            && self.upto.is_none()
-            && copy.is_some_and(|copy| copy.state == CopyState::Waiting)
-    }
-
-    pub(super) fn row<P: Probe>(&mut self, row: &TextRow, around: &mut Around<'_, P>) -> Did {
-        self.view.deadline = Some(around.now.after(SILENCE_MAX));
-        let Some(encoder) = &mut self.encoder else { return Did::Moved };
-        if let Err(error) = encoder.push(&mut row.cells()) {
+    pub(super) fn row<P: Probe>(&mut self, at: usize, row: &BinaryRow, around: &mut Around<'_, P>) -> Did {
+        let limits = &self.terms.limits;
+        let Some(lane) = self.lanes.get_mut(at) else { return Did::Moved };
+        lane.view.deadline = Some(around.now.after(SILENCE_MAX));
+        let Some(encoder) = &mut lane.encoder else { return Did::Moved };
+        if let Err(error) = encoder.push_binary(row) {
             let _ = error;
             let halt = Halt::new(Code::ValueMalformed)
                 .with(Detail::Note("A row of the copy does not fit its table"));
             let name = self.table.as_ref().map(|table| table.name.clone()).unwrap_or_default();
             return Did::Halt(halt.of_table(&name.0, &name.1));
         }
-        self.result_rows = self.result_rows.saturating_add(1);
-        let limits = &self.terms.limits;
-        // Along a key the statement bounds the rows.
-        let whole = self.table.as_ref().is_some_and(|table| table.key.is_none());
-        let full = encoder.bytes() >= limits.chunk_bytes || (whole && encoder.rows() >= limits.chunk_rows);
-        if full && !self.is_finding_end(around) {
+        lane.rows = lane.rows.saturating_add(1);
+        let enough = encoder.bytes() >= limits.chunk_bytes;
+        lane.full = match lane.what {
+            What::End | What::Border => false,
+            // The statement bounds the rows.
+            What::Rows | What::Range { .. } => enough,
+            What::Whole => enough || encoder.rows() >= limits.chunk_rows,
+        };
+        if lane.full && self.order.front() == Some(&at) {
             self.step = Step::Held;
         }
         Did::Moved
     }
 
-    pub(super) fn end_of_rows<P: Probe>(&mut self, end: &RowsEnd, around: &mut Around<'_, P>) -> Did {
-        self.result_open = false;
+    pub(super) fn end_of_rows<P: Probe>(
+        &mut self,
+        at: usize,
+        end: &RowsEnd,
+        around: &mut Around<'_, P>,
+    ) -> Did {
+        let chunk_rows = self.terms.limits.chunk_rows;
+        let Some(lane) = self.lanes.get_mut(at) else { return Did::Moved };
+        lane.reads = false;
         match end {
             RowsEnd::Complete => {}
             RowsEnd::NoRows(_) => return self.lose(Halt::new(Code::SourceUnreachable), around),
-            RowsEnd::Failed(error) => {
-                // The table was changed, or somebody killed the statement: another cut.
-                P::mark(Mark::ChunkFailed);
-                self.cut_good = false;
-                self.step = Step::End;
-                self.failures = self.failures.saturating_add(1);
-                return match self.is_over(around.now) {
-                    true => Did::Halt(Halt::new(Code::SourceUnreachable).with_server_error(error.number())),
-                    false => Did::Moved,
+            RowsEnd::Failed(error) => return self.chunk_failed(error.number(), around),
+        }
+        match lane.what {
+            What::End => {
+                self.upto = match self.take_rows(at, None) {
+                    Ok(ready) => ready.key,
+                    Err(halt) => return Did::Halt(halt),
+                };
+                if self.upto.is_some() {
+                    self.front_is_over();
+                    return Did::Moved;
+                }
+                if let Some(lane) = self.lanes.get_mut(at) {
+                    lane.last = true;
+                }
+            }
+            What::Border => {
+                let range = self.take_rows(at, None).and_then(|ready| self.read_range(at, ready.key, around));
+                return match range {
+                    Ok(()) => Did::Moved,
+                    Err(halt) => Did::Halt(halt),
                 };
             }
+            What::Whole => lane.last = true,
+            What::Rows => lane.last = lane.rows < chunk_rows,
+            What::Range { last } => lane.last = last,
         }
-        if self.is_finding_end(around) {
-            self.upto = match self.take_rows(None) {
-                Ok(ready) => ready.key,
-                Err(halt) => return Did::Halt(halt),
-            };
-            if self.upto.is_some() {
-                self.step = Step::Next;
-                return Did::Moved;
-            }
-            self.last = true;
-        } else {
-            let whole = self.table.as_ref().is_none_or(|table| table.key.is_none());
-            self.last = whole || self.result_rows < self.terms.limits.chunk_rows;
+        if let Some(lane) = self.lanes.get_mut(at) {
+            lane.full = true;
         }
-        self.step = Step::Held;
+        if self.order.front() == Some(&at) {
+            self.step = Step::Held;
+        }
         Did::Moved
     }
 
+    /// The table was changed, or somebody killed the statement: another cut.
+    fn chunk_failed<P: Probe>(&mut self, number: u16, around: &mut Around<'_, P>) -> Did {
+        P::mark(Mark::ChunkFailed);
+        self.cut_good = false;
+        self.forget_ready();
+        self.step = if self.give_up_lanes(around) { Step::Connecting } else { Step::End };
+        self.failures = self.failures.saturating_add(1);
+        match self.is_over(around.now) {
+            true => Did::Halt(Halt::new(Code::SourceUnreachable).with_server_error(number)),
+            false => Did::Moved,
+        }
+    }
+
     /// The rows that were read, as one event, and their last key.
-    fn take_rows(&mut self, before: Option<KeyParts>) -> Result<Ready, Halt> {
+    fn take_rows(&mut self, at: usize, before: Option<KeyParts>) -> Result<Ready, Halt> {
         let Some(table) = &self.table else { return Ready::new(None, None, None).map_err(Halt::new) };
         let malformed = |code| Halt::new(code).of_table(&table.name.0, &table.name.1);
-        let rows = match &mut self.encoder {
+        let rows = match self.lanes.get_mut(at).and_then(|lane| lane.encoder.as_mut()) {
             Some(encoder) => encoder.take().map_err(|_| malformed(Code::ValueMalformed))?,
             None => None,
         };
@@ -156,7 +175,8 @@ impl Copier {
         let before = around.assembler.gate().copies().get(&name).cloned();
         let before = before.unwrap_or_else(TableCopy::waiting);
         if self.ready.is_none() {
-            match self.take_rows(before.key.clone()) {
+            let at = self.order.front().copied().unwrap_or_default();
+            match self.take_rows(at, before.key.clone()) {
                 Ok(ready) => self.ready = Some(ready),
                 Err(halt) => return Did::Halt(halt),
             }
@@ -177,6 +197,7 @@ impl Copier {
             return Did::Nothing;
         };
         let number = before.chunks;
+        let ended = self.order.front().and_then(|at| self.lanes.get(*at)).is_some_and(|lane| lane.last);
         let mut copy = TableCopy {
             state: CopyState::Copying,
             key: key.or(before.key),
@@ -187,7 +208,7 @@ impl Copier {
             rows: before.rows.saturating_add(rows.as_ref().map_or(0, RowsEvent::changes)),
             bytes: before.bytes.saturating_add(rows.as_ref().map_or(0, |rows| rows.images().len() as u64)),
         };
-        let last = self.last || (copy.upto.is_some() && copy.key == copy.upto);
+        let last = ended || (copy.upto.is_some() && copy.key == copy.upto);
         if last {
             copy = copy.done();
         }
@@ -205,16 +226,12 @@ impl Copier {
             last,
             advance: Box::default(),
         };
-        self.step = if self.result_open { Step::Reading } else { Step::Next };
+        self.chunks_of_cut = self.chunks_of_cut.saturating_add(1);
+        self.front_is_over();
         if last {
             self.table = None;
             self.upto = None;
-            self.encoder = None;
-            if core::mem::take(&mut self.result_open) {
-                self.view.close(around.out);
-                self.view_open = false;
-                self.step = Step::Connecting;
-            }
+            self.step = if self.give_up_lanes(around) { Step::Connecting } else { Step::Next };
         }
         Did::Chunk(Box::new(chunk), Box::new(copy))
     }
@@ -225,15 +242,7 @@ impl Copier {
         around.assembler.gate_mut().end_cut();
         self.cut_good = false;
         self.forget_ready();
-        if self.result_open {
-            // The rest of the rows would have to be read.
-            self.view.close(around.out);
-            self.view_open = false;
-            self.result_open = false;
-            self.step = Step::Connecting;
-        } else {
-            self.step = Step::Next;
-        }
+        self.step = if self.give_up_lanes(around) { Step::Connecting } else { Step::Next };
         Did::Moved
     }
 }

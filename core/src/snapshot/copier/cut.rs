@@ -51,7 +51,12 @@ const ER_DBACCESS_DENIED: u16 = 1044;
 
 impl Copier {
     pub(super) fn lock_bound(&self, write: bool) -> Duration {
-        if write || self.read_only { self.terms.limits.lock_write } else { self.terms.limits.lock_read }
+        let limits = &self.terms.limits;
+        match (write || self.read_only, self.starves) {
+            (true, _) => limits.lock_write,
+            (false, true) => limits.lock_read / 4,
+            (false, false) => limits.lock_read,
+        }
     }
 
     pub(super) fn ask_lock<P: Probe>(&mut self, name: &CopiedTable, write: bool, around: &mut Around<'_, P>) {
@@ -84,6 +89,7 @@ impl Copier {
         match error.number() {
             ER_QUERY_INTERRUPTED | ER_LOCK_WAIT_TIMEOUT | ER_LOCK_DEADLOCK if !write && !self.read_only => {
                 P::mark(Mark::LockToWrite);
+                self.starves = true;
                 self.ask_lock(&name, true, around);
                 return Did::Moved;
             }
@@ -226,7 +232,10 @@ impl Copier {
     }
 
     pub(super) fn end_view<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
-        self.view.ask("ROLLBACK", around.now.after(self.terms.step), around.out);
+        let until = around.now.after(self.terms.step);
+        for lane in self.lanes.iter_mut().filter(|lane| lane.open) {
+            lane.view.ask("ROLLBACK", until, around.out);
+        }
         self.step = Step::Ending;
         Did::Moved
     }

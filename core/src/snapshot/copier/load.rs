@@ -51,6 +51,11 @@ impl Load {
         self.over.and(self.look_at)
     }
 
+    /// Whether it is time to look.
+    pub(super) fn is_due(&self, now: Now) -> bool {
+        self.look_at.is_none_or(|at| at <= now)
+    }
+
     /// Nothing could be begun now, whatever is seen.
     pub(super) fn put_off(&mut self, now: Now) {
         if self.look_at.is_some_and(|at| at <= now) {

@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::{
     Around, Copier, Did, Step,
     cut::{EXECUTED, RECUT_PAUSE, UNLOCK, WATCH_EVERY},
+    lanes::Ahead,
 };
 use crate::{
     gtid::Uuid,
@@ -29,13 +30,20 @@ pub(super) const SETUP_COMPARE: [&str; 3] =
 /// How often another server answers before it is the stream's link that is made anew.
 const ELSEWHERE_MAX: u32 = 3;
 
+/// Which lane's link it is.
+fn number(link: CopyLink) -> usize {
+    match link {
+        CopyLink::View(number) => usize::from(number),
+        CopyLink::Lock | CopyLink::Compare => usize::MAX,
+    }
+}
+
 impl Copier {
     pub(super) fn connect<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
         let until = around.now.after(self.terms.step);
         let mut dialled = false;
-        for (client, setup) in
-            [(&mut self.lock, &mut self.lock_setup), (&mut self.view, &mut self.view_setup)]
-        {
+        let views = self.lanes.iter_mut().map(|lane| (&mut lane.view, &mut lane.setup));
+        for (client, setup) in core::iter::once((&mut self.lock, &mut self.lock_setup)).chain(views) {
             if client.is_closed() {
                 *around.epochs = around.epochs.wrapping_add(1);
                 *setup = 0;
@@ -46,8 +54,9 @@ impl Copier {
         if dialled {
             return Did::Moved;
         }
-        let ready = self.lock_setup == SETUP_LOCK.len() && self.view_setup == SETUP_VIEW.len();
-        if ready && self.lock.is_idle() && self.view.is_idle() {
+        let ready = self.lock_setup == SETUP_LOCK.len()
+            && self.lanes.iter().all(|lane| lane.setup == SETUP_VIEW.len());
+        if ready && self.lock.is_idle() && self.are_views_idle() {
             return self.survey(around);
         }
         Did::Nothing
@@ -59,8 +68,8 @@ impl Copier {
             Said::Moved => Did::Moved,
             Said::LoggedIn => self.set_up(link, None, around),
             Said::Answer(result) => self.answered(link, result, around),
-            Said::Row(row) => self.row(&row, around),
-            Said::End(end) => self.end_of_rows(&end, around),
+            Said::Row(row) => self.row(number(link), &row, around),
+            Said::End(end) => self.end_of_rows(number(link), &end, around),
             Said::Lost(halt) => self.lose(halt, around),
             Said::Refused(halt) => Did::Halt(halt),
         }
@@ -76,7 +85,10 @@ impl Copier {
         let until = around.now.after(self.terms.step);
         let (client, done, statements) = match link {
             CopyLink::Lock => (&mut self.lock, &mut self.lock_setup, &SETUP_LOCK),
-            CopyLink::View(_) => (&mut self.view, &mut self.view_setup, &SETUP_VIEW),
+            CopyLink::View(number) => match self.lanes.get_mut(usize::from(number)) {
+                Some(lane) => (&mut lane.view, &mut lane.setup, &SETUP_VIEW),
+                None => return Did::Nothing,
+            },
             CopyLink::Compare => (&mut self.compare, &mut self.compare_setup, &SETUP_COMPARE),
         };
         match answer {
@@ -111,7 +123,9 @@ impl Copier {
     ) -> Did {
         let unset = match link {
             CopyLink::Lock => self.lock_setup < SETUP_LOCK.len(),
-            CopyLink::View(_) => self.view_setup < SETUP_VIEW.len(),
+            CopyLink::View(_) => {
+                self.lanes.get(number(link)).is_some_and(|lane| lane.setup < SETUP_VIEW.len())
+            }
             CopyLink::Compare => self.compare_setup < SETUP_COMPARE.len(),
         };
         if unset {
@@ -119,7 +133,7 @@ impl Copier {
         }
         match link {
             CopyLink::Lock => self.lock_answered(result, around),
-            CopyLink::View(_) => self.view_answered(result, around),
+            CopyLink::View(_) => self.view_answered(number(link), result, around),
             CopyLink::Compare => self.compared(result, around),
         }
     }
@@ -129,7 +143,8 @@ impl Copier {
             return self.watched(&result, around);
         }
         match (core::mem::replace(&mut self.step, Step::Next), result) {
-            (Step::Locking { .. }, QueryResult::Ok(_)) => {
+            (Step::Locking { write, .. }, QueryResult::Ok(_)) => {
+                self.starves &= write;
                 self.step = Step::Locked;
                 Did::Moved
             }
@@ -160,10 +175,21 @@ impl Copier {
         }
     }
 
-    pub(super) fn view_answered<P: Probe>(&mut self, result: QueryResult, around: &mut Around<'_, P>) -> Did {
+    pub(super) fn view_answered<P: Probe>(
+        &mut self,
+        at: usize,
+        result: QueryResult,
+        around: &mut Around<'_, P>,
+    ) -> Did {
         match (&self.step, result) {
             (Step::Viewing, QueryResult::Ok(_)) => {
-                self.view_open = true;
+                if let Some(lane) = self.lanes.get_mut(at) {
+                    lane.open = true;
+                }
+                if !self.lanes.iter().all(|lane| lane.open) {
+                    return Did::Moved;
+                }
+                self.chunks_of_cut = 0;
                 self.cut_at = around.now;
                 self.watch_at = around.now.after(WATCH_EVERY);
                 self.waited_for = 0;
@@ -173,7 +199,12 @@ impl Copier {
                 Did::Moved
             }
             (Step::Ending, QueryResult::Ok(_)) => {
-                self.view_open = false;
+                if let Some(lane) = self.lanes.get_mut(at) {
+                    lane.open = false;
+                }
+                if self.is_view_open() {
+                    return Did::Moved;
+                }
                 self.step =
                     if self.cut_good { Step::Next } else { Step::Pausing(around.now.after(RECUT_PAUSE)) };
                 Did::Moved
@@ -219,9 +250,13 @@ impl Copier {
         around.assembler.gate_mut().ask_again();
         self.asked = None;
         self.ready = None;
-        self.view_open = false;
+        self.lanes.iter_mut().for_each(|lane| {
+            lane.open = false;
+            lane.forget();
+        });
+        self.order.clear();
+        self.ahead = Ahead::default();
         self.watching = false;
-        self.result_open = false;
         self.cut_good = false;
         self.failures = self.failures.saturating_add(1);
         if self.is_over(around.now) {

@@ -36,9 +36,7 @@ pub(super) fn pack(column: &ColumnType, cell: &[u8], out: &mut Vec<u8>) -> Resul
         }
         ColumnType::Year => year(cell, out),
         ColumnType::Date => {
-            let date = date(cell).ok_or(CellFault::Temporal)?;
-            let packed = u32::from(date.year()) << 9 | u32::from(date.month()) << 5 | u32::from(date.day());
-            out.extend_from_slice(packed.to_le_bytes().get(..3).unwrap_or_default());
+            put_date(date(cell).ok_or(CellFault::Temporal)?, out);
             Ok(())
         }
         ColumnType::Time { fsp } => time(cell, *fsp, out).ok_or(CellFault::Temporal),
@@ -77,6 +75,11 @@ pub(super) fn pack(column: &ColumnType, cell: &[u8], out: &mut Vec<u8>) -> Resul
     }
 }
 
+pub(super) fn put_date(date: Date, out: &mut Vec<u8>) {
+    let packed = u32::from(date.year()) << 9 | u32::from(date.month()) << 5 | u32::from(date.day());
+    out.extend_from_slice(packed.to_le_bytes().get(..3).unwrap_or_default());
+}
+
 fn ascii(cell: &[u8]) -> Result<&str, CellFault> {
     core::str::from_utf8(cell).map_err(|_| CellFault::Number)
 }
@@ -95,13 +98,23 @@ fn counted(cell: &[u8], prefix: u8, out: &mut Vec<u8>) -> Result<(), CellFault> 
 
 fn integer(cell: &[u8], unsigned: bool, width: usize, out: &mut Vec<u8>) -> Result<(), CellFault> {
     let text = ascii(cell)?;
-    // What lies beyond the width must be the sign alone.
     let (bytes, sign) = if unsigned {
         (text.parse::<u64>().map_err(|_| CellFault::Number)?.to_le_bytes(), 0)
     } else {
         let value: i64 = text.parse().map_err(|_| CellFault::Number)?;
         (value.to_le_bytes(), if value < 0 { 0xff } else { 0 })
     };
+    put_integer(&bytes, sign, unsigned, width, out)
+}
+
+/// Little endian; what lies beyond the width must be the sign alone.
+pub(super) fn put_integer(
+    bytes: &[u8],
+    sign: u8,
+    unsigned: bool,
+    width: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), CellFault> {
     let (used, unused) = bytes.split_at_checked(width).ok_or(CellFault::Number)?;
     let sign_bit = used.last().map_or(0, |byte| byte & 0x80);
     if unused.iter().any(|byte| *byte != sign) || (!unsigned && sign_bit != sign & 0x80) {
@@ -118,7 +131,10 @@ fn double(cell: &[u8]) -> Result<f64, CellFault> {
 
 /// The text is that of the float as a double, which holds it exactly.
 fn float(cell: &[u8], out: &mut Vec<u8>) -> Result<(), CellFault> {
-    let value = double(cell)?;
+    put_float(double(cell)?, out)
+}
+
+pub(super) fn put_float(value: f64, out: &mut Vec<u8>) -> Result<(), CellFault> {
     let narrow = value as f32;
     if f64::from(narrow).to_bits() != value.to_bits() {
         return Err(CellFault::Number);
@@ -128,7 +144,10 @@ fn float(cell: &[u8], out: &mut Vec<u8>) -> Result<(), CellFault> {
 }
 
 fn year(cell: &[u8], out: &mut Vec<u8>) -> Result<(), CellFault> {
-    let year: u16 = ascii(cell)?.parse().map_err(|_| CellFault::Number)?;
+    put_year(ascii(cell)?.parse().map_err(|_| CellFault::Number)?, out)
+}
+
+pub(super) fn put_year(year: u16, out: &mut Vec<u8>) -> Result<(), CellFault> {
     let stored = match year {
         0 => 0,
         year => year.checked_sub(1900).and_then(|n| u8::try_from(n).ok()).ok_or(CellFault::Number)?,
@@ -190,6 +209,10 @@ fn time(cell: &[u8], fsp: u8, out: &mut Vec<u8>) -> Option<()> {
     let (whole, micros) = fraction(text, fsp)?;
     let [hours, minute, second] = parts(whole, b':')?;
     let time = Time::new(negative, number(hours)?, number(minute)?, number(second)?, micros, fsp)?;
+    put_time(time, fsp, out)
+}
+
+pub(super) fn put_time(time: Time, fsp: u8, out: &mut Vec<u8>) -> Option<()> {
     let (width, fraction) = stored_fraction(time.micros(), fsp);
     let bits = width * 8;
     let hms = u64::from(time.hours()) << 12 | u64::from(time.minute()) << 6 | u64::from(time.second());
@@ -206,7 +229,7 @@ fn date_time(cell: &[u8], fsp: u8) -> Option<DateTime> {
     DateTime::new(date(whole.get(..space)?)?, number(hour)?, number(minute)?, number(second)?, micros, fsp)
 }
 
-fn put_date_time(value: DateTime, out: &mut Vec<u8>) -> Option<()> {
+pub(super) fn put_date_time(value: DateTime, out: &mut Vec<u8>) -> Option<()> {
     let date = value.date();
     let months = u64::from(date.year()) * 13 + u64::from(date.month());
     let time = u64::from(value.hour()) << 12 | u64::from(value.minute()) << 6 | u64::from(value.second());
@@ -218,7 +241,10 @@ fn put_date_time(value: DateTime, out: &mut Vec<u8>) -> Option<()> {
 
 /// The session's time zone is UTC.
 fn timestamp(cell: &[u8], fsp: u8, out: &mut Vec<u8>) -> Option<()> {
-    let value = date_time(cell, fsp)?;
+    put_timestamp(date_time(cell, fsp)?, fsp, out)
+}
+
+pub(super) fn put_timestamp(value: DateTime, fsp: u8, out: &mut Vec<u8>) -> Option<()> {
     let seconds = if value.is_zero() {
         0
     } else {

@@ -3,10 +3,10 @@
 use alloc::{sync::Arc, vec::Vec};
 use core::fmt;
 
-use super::cell;
+use super::{binary, cell};
 use crate::binlog::EventType;
 use crate::binlog::rows::{RowsError, RowsEvent, RowsHead};
-use crate::link::{Cells, Malformed};
+use crate::link::{BinaryRow, Cells, Malformed};
 use crate::value::TableVersion;
 use crate::value::json::JsonTextError;
 
@@ -125,6 +125,43 @@ impl RowEncoder {
                 continue;
             };
             cell::pack(&column.column_type, bytes, &mut self.body)
+                .map_err(|reason| RowError::Cell { column: index, reason })?;
+        }
+        Ok(())
+    }
+
+    /// The same of a row of the binary protocol.
+    ///
+    /// # Errors
+    /// The row is not taken then.
+    pub fn push_binary(&mut self, row: &BinaryRow) -> Result<(), RowError> {
+        let start = self.body.len();
+        let pushed = self.binary(row, start);
+        match pushed {
+            Ok(()) => self.rows = self.rows.saturating_add(1),
+            Err(_) => self.body.truncate(start),
+        }
+        pushed
+    }
+
+    fn binary(&mut self, row: &BinaryRow, start: usize) -> Result<(), RowError> {
+        let columns = self.table.columns();
+        let (are_null, mut values) = row.parts()?;
+        self.body.resize(start.saturating_add(columns.len().div_ceil(8)), 0);
+        let types = row.types();
+        if types.len() < columns.len() {
+            return Err(Malformed.into());
+        }
+        for (index, (column, code)) in columns.iter().zip(types).enumerate() {
+            // The first two bits are of no column.
+            let bit = index.saturating_add(2);
+            if are_null.get(bit / 8).is_none_or(|byte| byte & 1 << (bit % 8) != 0) {
+                if let Some(nulls) = self.body.get_mut(start.saturating_add(index / 8)) {
+                    *nulls |= 1 << (index % 8);
+                }
+                continue;
+            }
+            binary::pack(&column.column_type, *code, &mut values, &mut self.body)
                 .map_err(|reason| RowError::Cell { column: index, reason })?;
         }
         Ok(())

@@ -12,6 +12,7 @@
 //! string that it is printed as; documents that were updated in place have holes in the binlog and none here; the
 //! empty document that `INSERT IGNORE` leaves reads as `null`.
 
+mod binary;
 mod cell;
 mod column;
 mod describe;
@@ -25,4 +26,5 @@ mod tests;
 pub use describe::{Describe, DescribeError, DescribeStep, Described, TableKind};
 pub use encode::{CellFault, RowEncoder, RowError};
 pub use key::{Compared, Comparisons, CopyKey, CopyKeyPart, KeyOrder, KeyUnsupported, TextPair};
+pub(crate) use sql::select_some;
 pub use sql::{SESSION, hex, quoted, quoted_table, select_list, text};

@@ -60,12 +60,17 @@ pub fn text(text: &str) -> String {
 /// Of columns that are left out NULL is selected.
 #[must_use]
 pub fn select_list(table: &TableVersion) -> String {
+    select_some(table, |_| true)
+}
+
+/// As [`select_list`], and NULL for columns that are not wanted.
+pub(crate) fn select_some(table: &TableVersion, wanted: impl Fn(usize) -> bool) -> String {
     let mut out = String::new();
     for (index, column) in table.columns().iter().enumerate() {
         if index > 0 {
             out.push_str(", ");
         }
-        if table.is_left_out(index) {
+        if table.is_left_out(index) || !wanted(index) {
             out.push_str("NULL");
         } else {
             exact(&column.name, &column.column_type, &mut out);

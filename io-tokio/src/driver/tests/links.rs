@@ -4,7 +4,7 @@ use std::{collections::VecDeque, future::poll_fn, sync::Mutex, task::Poll, time:
 
 use bytes::Bytes;
 use capstan_core::{
-    replica::{CopyLink, DialEpoch, Link, LostReason, Read},
+    replica::{CopyLink, CopyRead, DialEpoch, Link, LostReason, Read},
     time::Now,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -43,7 +43,7 @@ fn pipes() -> (Many, Vec<DuplexStream>) {
 }
 
 async fn said(links: &mut Links<'_, Many>, stream: Read, copy: Read) -> (Link, u32, String) {
-    let (link, epoch, said) = poll_fn(|cx| links.poll(cx, stream, copy)).await;
+    let (link, epoch, said) = poll_fn(|cx| links.poll(cx, stream, CopyRead::all(copy))).await;
     let word = match said {
         Said::Connected => "connected".to_owned(),
         Said::Secured => "secured".to_owned(),
@@ -89,7 +89,8 @@ async fn what_may_be_read_of_the_views_is_not_what_may_be_read_of_the_others() {
         let heard = said(&mut links, ONE, Read::Paused).await.0;
         assert!(matches!(heard, Link::Stream | Link::Copy(CopyLink::Lock)), "{heard:?}");
     }
-    let pending = poll_fn(|cx| Poll::Ready(links.poll(cx, ONE, Read::Paused).is_pending())).await;
+    let pending =
+        poll_fn(|cx| Poll::Ready(links.poll(cx, ONE, CopyRead::all(Read::Paused)).is_pending())).await;
     assert!(pending, "a view was read");
     for _ in 0..4 {
         let heard = said(&mut links, Read::Paused, ONE).await.0;
@@ -107,7 +108,7 @@ async fn one_is_lost_or_closed_and_the_others_go_on() {
     links.close(ALL[1], DialEpoch(1));
     links.transmit(ALL[1], DialEpoch(2), Bytes::from_static(b"lock"));
     links.close(ALL[3], DialEpoch(4));
-    let pending = poll_fn(|cx| Poll::Ready(links.poll(cx, ONE, ONE).is_pending())).await;
+    let pending = poll_fn(|cx| Poll::Ready(links.poll(cx, ONE, CopyRead::all(ONE)).is_pending())).await;
     assert!(pending);
     let mut got = [0; 4];
     servers[1].read_exact(&mut got).await.unwrap();

@@ -21,6 +21,8 @@ pub(super) struct Packets<'a> {
     pub(super) out: &'a mut BytesMut,
     pub(super) sequence: &'a mut u8,
     pub(super) deprecate_eof: bool,
+    /// Rows are those of a prepared statement.
+    pub(super) binary: bool,
 }
 
 impl Packets<'_> {
@@ -63,14 +65,41 @@ impl Packets<'_> {
         self.packet(|out| cells.iter().for_each(|bytes| cell(out, bytes)));
     }
 
+    /// The answer to a statement that is prepared: its number is 1.
+    pub(super) fn prepared(&mut self, columns: u16) {
+        self.packet(|out| {
+            out.extend_from_slice(&[0, 1, 0, 0, 0]);
+            out.extend_from_slice(&columns.to_le_bytes());
+            out.extend_from_slice(&[0; 5]);
+        });
+        for _ in 0..columns {
+            self.packet(|out| {
+                out.extend_from_slice(b"\x03def\0\0\0\x01x\0\x0c\xff\0\0\x04\0\0\xfd\0\0\x1f\0\0")
+            });
+        }
+        if !self.deprecate_eof {
+            self.packet(|out| out.extend_from_slice(EOF));
+        }
+    }
+
     /// A whole result set, of rows that may be long and have NULLs.
     pub(super) fn table(&mut self, names: &[&str], rows: &[Vec<Option<Vec<u8>>>]) {
         self.columns(names);
+        let binary = self.binary;
         for row in rows {
             self.packet(|out| {
+                if binary {
+                    // Strings with a bit for each that is NULL in front, from the third on.
+                    let mut nulls = vec![0; 1 + (row.len() + 9) / 8];
+                    for (at, _) in row.iter().enumerate().filter(|(_, value)| value.is_none()) {
+                        nulls[1 + (at + 2) / 8] |= 1 << ((at + 2) % 8);
+                    }
+                    out.extend_from_slice(&nulls);
+                }
                 for value in row {
                     match value {
                         Some(bytes) => cell(out, bytes),
+                        None if binary => {}
                         None => out.extend_from_slice(&[0xfb]),
                     }
                 }

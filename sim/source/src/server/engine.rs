@@ -444,9 +444,10 @@ impl Server {
             return Some(());
         }
         let wanted: Vec<&str> = list.split(", ").map(|name| name.trim_matches('`')).collect();
-        let places: Vec<usize> = wanted
+        let place = |name: &&str| state.columns.iter().position(|column| column.name == *name);
+        let places: Vec<Option<usize>> = wanted
             .iter()
-            .map(|name| state.columns.iter().position(|column| column.name == *name))
+            .map(|name| if *name == "NULL" { Some(None) } else { place(name).map(Some) })
             .collect::<Option<_>>()?;
         let (above, up_to) = (bound(rest, " > "), bound(rest, " <= "));
         let within =
@@ -455,11 +456,15 @@ impl Server {
             true => Box::new(state.rows.iter().rev()),
             false => Box::new(state.rows.iter()),
         };
-        let limit = rest.rsplit_once(" LIMIT ").and_then(|(_, n)| n.parse().ok()).unwrap_or(usize::MAX);
+        let number = |text: Option<&str>| text.and_then(|n| n.parse().ok());
+        let mut bounds = rest.rsplit_once(" LIMIT ").map_or("", |(_, n)| n).split(" OFFSET ");
+        let limit = number(bounds.next()).unwrap_or(usize::MAX);
+        let offset = number(bounds.next()).unwrap_or(0);
         let rows: Vec<Vec<Option<Vec<u8>>>> = keys
             .filter(|(key, _)| within(**key))
+            .skip(offset)
             .take(limit)
-            .map(|(_, row)| places.iter().map(|place| row.get(*place).and_then(shown)).collect())
+            .map(|(_, row)| places.iter().map(|place| row.get((*place)?).and_then(shown)).collect())
             .collect();
         to.table(&wanted, &rows);
         Some(())

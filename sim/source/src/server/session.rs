@@ -54,6 +54,8 @@ pub(super) struct Session {
     closing: bool,
     damage: Option<Damage>,
     pub(super) view: Option<View>,
+    /// The statement that is prepared.
+    prepared: Vec<u8>,
     /// The sequence id of the next packet of ours.
     sequence: u8,
 }
@@ -87,6 +89,7 @@ impl Server {
             closing: false,
             damage: None,
             view: None,
+            prepared: Vec::new(),
             sequence: 0,
         };
         match &self.refuses {
@@ -284,19 +287,20 @@ impl Server {
         let Some((command, rest)) = payload.split_first() else { return };
         match command {
             0x01 => session.closing = true,
-            0x03 => {
-                let sql =
-                    std::str::from_utf8(rest).map_or_else(|_| String::from_utf8_lossy(rest), Cow::Borrowed);
-                session.out.reserve(ROOM);
-                let mut to = Packets {
-                    out: &mut session.out,
-                    sequence: &mut session.sequence,
-                    deprecate_eof: session.deprecate_eof,
-                };
-                if self.copy_statement(id, &mut session.view, &sql, &mut to).is_none() {
-                    self.answer(&sql, &mut session.settings, &mut to);
-                }
+            0x03 => self.on_query(id, session, rest, false),
+            // The statement is looked at when it is run; one at a time is kept.
+            0x16 => {
+                session.prepared = rest.to_vec();
+                let columns = session.columns();
+                let mut to = session.packets(false);
+                to.prepared(columns);
             }
+            0x17 => {
+                let sql = std::mem::take(&mut session.prepared);
+                self.on_query(id, session, &sql, true);
+                session.prepared = sql;
+            }
+            0x19 => {}
             0x0e => session.send(&answers::ok(0)),
             0x15 => {
                 session.registered = true;
@@ -304,6 +308,20 @@ impl Server {
             }
             0x1e => self.on_dump(session, rest, now),
             _ => session.send(&answers::error(1047, "Unknown command", true)),
+        }
+    }
+
+    fn on_query(&mut self, id: SessionId, session: &mut Session, sql: &[u8], binary: bool) {
+        let sql = std::str::from_utf8(sql).map_or_else(|_| String::from_utf8_lossy(sql), Cow::Borrowed);
+        session.out.reserve(ROOM);
+        let mut to = Packets {
+            out: &mut session.out,
+            sequence: &mut session.sequence,
+            deprecate_eof: session.deprecate_eof,
+            binary,
+        };
+        if self.copy_statement(id, &mut session.view, &sql, &mut to).is_none() {
+            self.answer(&sql, &mut session.settings, &mut to);
         }
     }
 
@@ -349,6 +367,22 @@ impl Server {
 }
 
 impl Session {
+    fn packets(&mut self, binary: bool) -> Packets<'_> {
+        Packets {
+            out: &mut self.out,
+            sequence: &mut self.sequence,
+            deprecate_eof: self.deprecate_eof,
+            binary,
+        }
+    }
+
+    /// How many columns the prepared statement selects.
+    fn columns(&self) -> u16 {
+        let sql = String::from_utf8_lossy(&self.prepared);
+        let list = sql.split(" FROM ").next().map_or(1, |list| list.split(", ").count());
+        u16::try_from(list).unwrap_or(1)
+    }
+
     /// The file its dump is in.
     pub(super) fn reads(&self) -> Option<&str> {
         match &self.state {
