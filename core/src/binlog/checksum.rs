@@ -28,6 +28,7 @@ impl Checksum {
     ///
     /// A format description is checked without its in-use bit, which the server clears in place when
     /// it closes the file.
+    #[inline]
     pub fn verify(self, event: &[u8]) -> Result<&[u8], EventError> {
         match self {
             Self::None => Ok(event),
@@ -50,6 +51,7 @@ const FLAGS_OFFSET: usize = 17;
 /// Where the type code stands in the header (`EVENT_TYPE_OFFSET`).
 const TYPE_OFFSET: usize = 4;
 
+#[inline]
 fn crc32(content: &[u8]) -> u32 {
     if content.get(TYPE_OFFSET) == Some(&EventType::FormatDescription.code()) {
         return crc32_of_format_description(content);
@@ -57,6 +59,7 @@ fn crc32(content: &[u8]) -> u32 {
     crc32fast::hash(content)
 }
 
+#[cold]
 fn crc32_of_format_description(content: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     match content.split_at_checked(FLAGS_OFFSET) {

@@ -60,25 +60,35 @@ impl EventDecoder {
     pub fn decode(&mut self, event: Bytes) -> Result<Event, EventError> {
         let given = event.len();
         let header = EventHeader::parse(&event).map_err(|_| EventError::TooShort { given })?;
-        if header.size() != given {
-            return Err(EventError::SizeMismatch { claimed: header.event_size, given });
-        }
-        let length = if header.event_type == EventType::FormatDescription {
-            self.format_description(&event)?
-        } else {
-            self.checksum.verify(&event)?.len()
-        };
-        if length < EventHeader::LENGTH {
-            return Err(EventError::TooShort { given });
-        }
+        let length = self.check(&header, &event)?;
         let mut body = event;
         body.truncate(length);
         body.advance(EventHeader::LENGTH);
         Ok(Event { header, body })
     }
 
+    /// Checks one whole event whose header is read: gives its length without the checksum, which is not less than
+    /// the header's.
+    #[inline]
+    pub(super) fn check(&mut self, header: &EventHeader, event: &[u8]) -> Result<usize, EventError> {
+        let given = event.len();
+        if header.size() != given {
+            return Err(EventError::SizeMismatch { claimed: header.event_size, given });
+        }
+        let length = if header.event_type == EventType::FormatDescription {
+            self.format_description(event)?
+        } else {
+            self.checksum.verify(event)?.len()
+        };
+        if length < EventHeader::LENGTH {
+            return Err(EventError::TooShort { given });
+        }
+        Ok(length)
+    }
+
     /// Checks a format description, takes its algorithm over, and gives its length without the sum:
     /// it has one whatever the algorithm is (`Format_description_log_event::write`).
+    #[cold]
     fn format_description(&mut self, event: &[u8]) -> Result<usize, EventError> {
         let short = EventError::TooShort { given: event.len() };
         let (content, _) = event.split_last_chunk::<{ Checksum::LENGTH }>().ok_or(short)?;

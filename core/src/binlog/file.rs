@@ -1,5 +1,7 @@
 //! A binlog file, cut into events.
 
+use core::ops::Range;
+
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::{Event, EventDecoder, EventError, EventHeader, EventType};
@@ -113,6 +115,7 @@ impl FileReader {
     /// The next event and the offset it starts at; `None` if more bytes are needed for it.
     ///
     /// After an error every further call gives the same error.
+    #[inline]
     pub fn next_event(&mut self) -> Result<Option<(u64, Event)>, FileError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -167,16 +170,17 @@ impl FileReader {
         if header.size() > self.event_max {
             return Err(FileErrorKind::EventTooLarge { size: header.event_size });
         }
-        let Some(bytes) = self.input.take(header.size()) else {
+        let Some(event) = self.input.whole(header.size()) else {
             // Its memory may be wanted for the next piece.
             self.input.join(usize::MAX);
             return Ok(None);
         };
-        let event = self.decoder.decode(bytes)?;
+        let length = self.decoder.check(&header, event)?;
+        let body = self.input.take_part(EventHeader::LENGTH..length, header.size());
         let offset = self.offset;
         self.expects = Expects::Event;
         self.offset = offset.saturating_add(u64::from(header.event_size));
-        Ok(Some((offset, event)))
+        Ok(Some((offset, Event { header, body })))
     }
 
     const fn error(&self, kind: FileErrorKind) -> FileError {
@@ -207,7 +211,28 @@ impl Input {
         self.piece = piece;
     }
 
+    /// The next `n` bytes.
+    #[inline]
+    fn whole(&mut self, n: usize) -> Option<&[u8]> {
+        self.peek(n).get(..n)
+    }
+
+    /// Takes `n` bytes and gives those of `part`, which lies in them.
+    #[inline]
+    fn take_part(&mut self, part: Range<usize>, n: usize) -> Bytes {
+        if self.joined.is_empty() && n <= self.piece.len() && part.start <= part.end && part.end <= n {
+            let taken = self.piece.slice(part);
+            self.piece.advance(n);
+            return taken;
+        }
+        let mut taken = self.take(n).unwrap_or_default();
+        taken.truncate(part.end);
+        taken.advance(part.start.min(taken.len()));
+        taken
+    }
+
     /// The next bytes, `n` of them if so many are there.
+    #[inline]
     fn peek(&mut self, n: usize) -> &[u8] {
         if self.joined.is_empty() && self.piece.len() >= n {
             return &self.piece;

@@ -47,8 +47,10 @@ impl EventHeader {
     pub const LENGTH: usize = 19;
 
     /// Reads the header from the first bytes of an event.
+    #[inline]
     pub fn parse(event: &[u8]) -> Result<Self, Short> {
-        let mut reader = Reader::new(event);
+        // One look at the length for all fields.
+        let mut reader = Reader::new(event.first_chunk::<{ Self::LENGTH }>().ok_or(Short)?);
         Ok(Self {
             timestamp: reader.u32()?,
             event_type: EventType::from_code(reader.u8()?),

@@ -4,8 +4,25 @@ use alloc::vec::Vec;
 use core::fmt;
 
 /// The first number that has more digits than the group may have.
-const GROUP_LIMIT: [u32; 10] =
-    [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+/// There are as many as four bits say, so that no index is beyond them.
+const GROUP_LIMIT: [u32; 16] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+    POWER,
+    POWER,
+    POWER,
+    POWER,
+    POWER,
+    POWER,
+    POWER,
+];
 const DIGITS_PER_GROUP: u8 = 9;
 /// The first number that has more digits than a full group.
 const POWER: u32 = 1_000_000_000;
@@ -89,7 +106,7 @@ impl<'a> Decimal<'a> {
     }
 
     /// A value of a column: its type is a valid one, and `bytes` has the length of it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of_column(bytes: &'a [u8], shape: Shape) -> Option<Self> {
         let digits = match shape.number(bytes) {
             Some(digits) => digits?,
@@ -275,7 +292,7 @@ impl Shape {
 
     /// The digits of nearly every decimal as one number: it has at least four bytes, and at most two groups of nine
     /// digits. The outer `None`: it is another; the inner: a group has more digits than it may.
-    #[inline]
+    #[inline(always)]
     fn number(self, bytes: &[u8]) -> Option<Option<u128>> {
         let (head, last) = (bytes.first_chunk::<4>()?, bytes.last_chunk::<4>()?);
         let (head, last) = (u32::from_be_bytes(*head), u32::from_be_bytes(*last));
@@ -289,31 +306,28 @@ impl Shape {
             let group = bytes.get(at as usize..)?.first_chunk()?;
             Some(u32::from_be_bytes(*group) ^ sign)
         };
-        let valid = first < power(self.lead);
-        match self.whole.wrapping_add(self.fraction) {
-            0 if lead != 0 => Some(self.with_tail(first.into(), last ^ sign, valid)),
+        let (before, valid) = match self.whole.wrapping_add(self.fraction) {
+            0 if lead != 0 => (u128::from(first), true),
             1 => {
                 let group = group(lead)? ^ flip;
-                let all = u64::from(first) * u64::from(POWER) + u64::from(group);
-                Some(self.with_tail(all.into(), last ^ sign, valid && group < POWER))
+                // Below 2^64: at most 18 digits, or bits that are found not to be digits.
+                (u128::from(u64::from(first) * u64::from(POWER) + u64::from(group)), group < POWER)
             }
             2 => {
                 let (high, low) = (group(lead)? ^ flip, group(lead + 4)?);
                 let two = u64::from(high) * u64::from(POWER) + u64::from(low);
                 let all = u128::from(first) * (u128::from(POWER) * u128::from(POWER)) + u128::from(two);
-                Some(self.with_tail(all, last ^ sign, valid && high < POWER && low < POWER))
+                (all, high < POWER && low < POWER)
             }
-            _ => None,
-        }
-    }
-
-    /// The digits before the last ones, and these, which are the end of `last`.
-    #[inline]
-    fn with_tail(self, before: u128, last: u32, valid: bool) -> Option<u128> {
+            _ => return None,
+        };
+        // The last digits are the end of the last four bytes.
         let unused = 32 - u32::from(self.tail_bytes) * 8;
-        let tail = u64::from(last) & (u64::from(u32::MAX) >> unused);
-        let power = u64::from(power(self.tail));
-        (valid && tail < power).then_some(before * u128::from(power) + u128::from(tail))
+        let tail = (u64::from(last ^ sign) & (u64::from(u32::MAX) >> unused)) as u32;
+        let power = power(self.tail);
+        // No branch for each of them: what is no number is seldom met.
+        let valid = valid & (first < self::power(self.lead)) & (tail < power);
+        Some(valid.then_some(before * u128::from(power) + u128::from(tail)))
     }
 
     #[inline]
@@ -334,8 +348,7 @@ impl Shape {
 /// The first number that has more digits than a group of so many may have.
 #[inline]
 fn power(digits: u8) -> u32 {
-    let [.., last] = GROUP_LIMIT;
-    GROUP_LIMIT.get(usize::from(digits)).copied().unwrap_or(last)
+    GROUP_LIMIT.get(usize::from(digits & 15)).copied().unwrap_or(POWER)
 }
 
 /// Bytes of a group of so many digits, at most nine (`dig2bytes`).

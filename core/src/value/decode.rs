@@ -79,12 +79,13 @@ fn visit<'a>(
         Kind::I16 => to.int(at, i64::from(i16::from_le_bytes(take(rest)?))),
         Kind::U16 => to.uint(at, u64::from(u16::from_le_bytes(take(rest)?))),
         Kind::I24 => {
-            let [a, b, c] = take(rest)?;
-            to.int(at, i64::from(i32::from_le_bytes([0, a, b, c]) >> 8))
+            // Not put together as one of four bytes, which would take both apart in the same way.
+            let (low, [high]) = (u16::from_le_bytes(take(rest)?), take(rest)?);
+            to.int(at, i64::from(high.cast_signed()) << 16 | i64::from(low))
         }
         Kind::U24 => {
-            let [a, b, c] = take(rest)?;
-            to.uint(at, u64::from(u32::from_le_bytes([a, b, c, 0])))
+            let (low, [high]) = (u16::from_le_bytes(take(rest)?), take(rest)?);
+            to.uint(at, u64::from(high) << 16 | u64::from(low))
         }
         Kind::Double => {
             let value = f64::from_le_bytes(take(rest)?);

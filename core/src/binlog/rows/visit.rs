@@ -48,6 +48,25 @@ impl RowsEvent {
         if !self.is_full() {
             return self.visit_partial(to);
         }
+        if self.table.plan().steps.len() > WORD {
+            return self.visit_wide(to);
+        }
+        self.visit_full(to, narrow)
+    }
+
+    /// [`RowsEvent::visit`] of a table of more than 64 columns.
+    #[inline(never)]
+    fn visit_wide<'a, V: VisitRows<'a>>(&'a self, to: &mut V) -> Result<(), VisitError> {
+        self.visit_full(to, wide)
+    }
+
+    /// [`RowsEvent::visit`] of an event whose images have every column; `values` hands over those of one.
+    #[inline(always)]
+    fn visit_full<'a, V: VisitRows<'a>>(
+        &'a self,
+        to: &mut V,
+        values: impl Fn(&[Step], usize, &'a [Column], &mut &'a [u8], &mut V) -> Result<(), (usize, ValueFault)>,
+    ) -> Result<(), VisitError> {
         let mut rest = self.images();
         let (plan, columns) = (self.table.plan(), self.table.columns());
         let (steps, nulls_len) = (&*plan.steps, plan.nulls_len);
@@ -155,9 +174,23 @@ impl RowsEvent {
     }
 }
 
-/// Hands over the values of an image that has every column, and steps over it.
+/// Hands over the values of an image that has every column, at most 64 of them, and steps over it.
 #[inline(always)]
-fn values<'a>(
+fn narrow<'a>(
+    steps: &[Step],
+    nulls_len: usize,
+    columns: &'a [Column],
+    rest: &mut &'a [u8],
+    to: &mut impl Visit<'a>,
+) -> Result<(), (usize, ValueFault)> {
+    let nulls = word(rest);
+    take(rest, nulls_len)?;
+    some(steps, 0, nulls, columns, rest, to)
+}
+
+/// [`narrow`], however many columns there are.
+#[inline(always)]
+fn wide<'a>(
     steps: &[Step],
     nulls_len: usize,
     columns: &'a [Column],
@@ -166,22 +199,35 @@ fn values<'a>(
 ) -> Result<(), (usize, ValueFault)> {
     let mut nulls = *rest;
     take(rest, nulls_len)?;
-    let mut index = 0;
-    for steps in steps.chunks(WORD) {
-        let mut bits = word(nulls);
+    for (at, steps) in steps.chunks(WORD).enumerate() {
+        some(steps, at * WORD, word(nulls), columns, rest, to)?;
         nulls = nulls.get(WORD / 8..).unwrap_or_default();
-        for step in steps {
-            let found = if bits & 1 == 0 {
-                visit_next(step, index, columns, rest, to)
-            } else if step.kind == Kind::LeftOut {
-                to.value(index, Value::Absent)
-            } else {
-                to.null(index)
-            };
-            found.map_err(|reason| (index, reason))?;
-            bits >>= 1;
-            index += 1;
-        }
+    }
+    Ok(())
+}
+
+/// Hands over the values of some columns, from `first` on, whose NULL bits are given.
+#[inline(always)]
+fn some<'a>(
+    steps: &[Step],
+    first: usize,
+    mut nulls: u64,
+    columns: &'a [Column],
+    rest: &mut &'a [u8],
+    to: &mut impl Visit<'a>,
+) -> Result<(), (usize, ValueFault)> {
+    let mut index = first;
+    for step in steps {
+        let found = if nulls & 1 == 0 {
+            visit_next(step, index, columns, rest, to)
+        } else if step.kind == Kind::LeftOut {
+            to.value(index, Value::Absent)
+        } else {
+            to.null(index)
+        };
+        found.map_err(|reason| (index, reason))?;
+        nulls >>= 1;
+        index += 1;
     }
     Ok(())
 }
