@@ -216,8 +216,7 @@ fn some<'a>(
     rest: &mut &'a [u8],
     to: &mut impl Visit<'a>,
 ) -> Result<(), (usize, ValueFault)> {
-    let mut index = first;
-    for step in steps {
+    for (index, step) in (first..).zip(steps) {
         let found = if nulls & 1 == 0 {
             visit_next(step, index, columns, rest, to)
         } else if step.kind == Kind::LeftOut {
@@ -227,7 +226,6 @@ fn some<'a>(
         };
         found.map_err(|reason| (index, reason))?;
         nulls >>= 1;
-        index += 1;
     }
     Ok(())
 }
