@@ -162,6 +162,8 @@ told! {
         InPieces,
         /// The next piece is not there yet.
         PieceAwaited,
+        /// Rows that nobody wants were passed by while they were read.
+        RowsPassedBy,
         /// Passed transactions are told because it is time.
         ProgressByTime,
         /// Passed transactions are told because they are many, or nothing else will tell them.
@@ -386,10 +388,6 @@ told! {
         CutWithoutLock,
         /// What a view is exact for is read when its lock is given up.
         GtidsAfterUnlock,
-        /// A cut is used that lacks what the stream has shown.
-        TakeOldCut,
-        /// What was dropped while a cut was made is not looked for in it.
-        ForgetDropped,
         /// A chunk does not wait for the transactions of its cut.
         ChunkEarly,
         /// A cut is used although a change was dropped that it lacks.

@@ -138,6 +138,9 @@ pub const LINE: usize = 750;
 /// Bytes of a row that no row event may hold here.
 const TOO_LARGE: usize = 70_000;
 
+/// Bytes of a row of a table that is not captured, in some contents.
+const LARGE_ELSEWHERE: usize = 20_000;
+
 /// Contents of each shape: no two transactions in a row are the same.
 const VARIANTS: usize = 8;
 
@@ -203,9 +206,12 @@ struct Maker {
     orders: Table,
     lines: Table,
     noise: Table,
+    heap: Table,
     next_row: i64,
     /// Bytes of a large row.
     line: usize,
+    /// Whether rows of other tables are among it that no memory should hold.
+    large_elsewhere: bool,
     choices: Choices,
 }
 
@@ -235,9 +241,20 @@ impl Maker {
             vec![Column::bigint("id").not_null(), Column::int("n"), Column::blob("data")],
         );
         let noise = Table::new(102, "elsewhere", "noise", vec![Column::bigint("id").not_null()]);
+        let heap = vec![Column::bigint("id").not_null(), Column::int("n"), Column::blob("data")];
+        let heap = Table::new(103, "elsewhere", "heap", heap);
         // Rows of different contents have different numbers.
         let next_row = place as i64 * 1_000;
-        Self { orders, lines, noise, next_row, line, choices: Choices::seeded(place as u64) }
+        Self {
+            orders,
+            lines,
+            noise,
+            heap,
+            next_row,
+            line,
+            large_elsewhere: place % VARIANTS == 3,
+            choices: Choices::seeded(place as u64),
+        }
     }
 
     fn make(&mut self, shape: Shape) -> Made {
@@ -256,7 +273,10 @@ impl Maker {
             Shape::Savepoint => self.savepoint(&mut hash),
             Shape::Filtered => {
                 let rows = vec![RowChange::Insert(vec![Value::Int(self.next())])];
-                Group::changes(&[(&self.noise, rows)], &End::Xid)
+                let large = self.elsewhere();
+                let mut statements = vec![(&self.noise, rows)];
+                statements.extend(large.map(|rows| (&self.heap, rows)));
+                Group::changes(&statements, &End::Xid)
             }
             Shape::Small
             | Shape::Mixed
@@ -357,6 +377,11 @@ impl Maker {
         vec![Value::Int(id), Value::Int(-1), Value::Bytes(data)]
     }
 
+    /// In some contents: a row event of a table that is not captured, so large that it is passed by while it is read.
+    fn elsewhere(&mut self) -> Option<Vec<RowChange>> {
+        self.large_elsewhere.then(|| vec![RowChange::Insert(self.line(LARGE_ELSEWHERE))])
+    }
+
     fn rows(&mut self, shape: Shape, hash: &mut Truthful) -> Vec<Body> {
         let mut orders = Vec::new();
         for _ in 0..=self.choices.below(3) {
@@ -378,7 +403,9 @@ impl Maker {
             lines.push(RowChange::Insert(self.line(20)));
         }
         hash.changes(&self.orders, &orders);
-        let mut statements = vec![(&self.orders, orders)];
+        let large = if shape == Shape::Mixed { self.elsewhere() } else { None };
+        let mut statements: Vec<_> = large.map(|rows| (&self.heap, rows)).into_iter().collect();
+        statements.push((&self.orders, orders));
         hash.changes(&self.lines, &lines);
         statements.extend(lines.chunks(2).map(|lines| (&self.lines, lines.to_vec())));
         let end = match shape {

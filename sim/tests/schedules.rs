@@ -137,7 +137,7 @@ const OF_COPY: &[Mark] = &[
     Mark::CopyLost,
 ];
 
-/// Those that few thousand schedules do not always take.
+/// Those that few thousand schedules do not always take, so each has a story (`stories.rs`).
 const RARE: &[Mark] = &[Mark::NotCountedYet, Mark::CopyElsewhere];
 
 /// Each class alone, until it has taken hold: a fault that never happens proves nothing.

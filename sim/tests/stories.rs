@@ -8,8 +8,10 @@
     reason = "a test fails by panicking"
 )]
 
+use capstan_core::probe::{Mark, Mutant};
 use sim::{
     fault::Fault,
+    marks::{Marks, Mistake, making},
     oracle::Failure,
     plan::Begin,
     workload::{SHAPES, Shape},
@@ -488,7 +490,8 @@ fn a_pipeline_that_has_a_goal_stops_there_and_nowhere_else() {
 
 #[test]
 fn a_number_that_a_dying_server_had_begun_to_write_is_no_other_history() {
-    let world = told(World::story(|plan| plan.tagged = 2), |world| {
+    let tagged = || World::story(|plan| plan.tagged = 2);
+    let story = |world: &mut World| {
         // The newest of its tag, so that the file that the server died in is read once more.
         world.tagged_next();
         world.commits(Shape::Small);
@@ -503,8 +506,11 @@ fn a_number_that_a_dying_server_had_begun_to_write_is_no_other_history() {
         world.pass(MINUTE)?;
         world.commits(Shape::Small);
         world.ends_well()
-    });
+    };
+    let world = told(tagged(), story);
     assert!(world.counts.halts.is_empty(), "{:?}", world.counts.halts);
+    let _making = making(Mistake::Core(Mutant::VerifyAtBegin));
+    assert_eq!(story(&mut tagged()).unwrap_err().oracle, "halt-soundness");
 }
 
 /// A packet holds less than 16 MiB: what is as long as that, or longer, comes in several.
@@ -524,4 +530,75 @@ fn row_events_around_the_length_of_a_packet() {
         world.ends_well()
     });
     assert!(world.is_reached() && world.halted().is_none(), "{:?}", world.counts);
+}
+
+/// Whether a rare branch was taken since this was last asked of any.
+fn taken(mark: Mark) -> bool {
+    Marks::take().iter().any(|(known, n)| known == mark && n > 0)
+}
+
+/// A commit is in the log, and sent, before it is counted: a server that lacks only that lacks nothing.
+#[test]
+fn what_a_server_has_sent_and_not_counted_yet_is_waited_for() {
+    let story = |world: &mut World| {
+        world.commits(Shape::Copied);
+        world.pass(10 * SECOND)?;
+        // The first one of its tag, so that the server knows of none.
+        world.tagged_next();
+        world.commits_uncounted(Shape::Small, MINUTE);
+        world.pass(10 * SECOND)?;
+        world.happens(Fault::Eof, 0.0)?;
+        world.pass(20 * SECOND)?;
+        assert_eq!(world.processes().first().map(|process| process.core.state()), Some("backoff"));
+        world.pass(10 * MINUTE)?;
+        world.ends_well()
+    };
+    let copies = || World::story(|plan| (plan.copy, plan.tagged) = (true, 0));
+    let _ = Marks::take();
+    let world = told(copies(), story);
+    assert!(taken(Mark::NotCountedYet) && world.counts.halts.is_empty(), "{:?}", world.counts.halts);
+    let _making = making(Mistake::Core(Mutant::ForgetSent));
+    assert_eq!(story(&mut copies()).unwrap_err().oracle, "halt-soundness");
+}
+
+/// The stream's link is left over at a server that its address is no more: a copy cannot come there.
+#[test]
+fn a_copy_whose_connections_come_elsewhere_takes_the_stream_with_it() {
+    let story = |world: &mut World| {
+        (0..20).for_each(|_| world.commits(Shape::Copied));
+        world.pass(SECOND / 2)?;
+        assert!(world.address_moves(), "no link of a copy");
+        world.pass(MINUTE)?;
+        world.commits(Shape::Copied);
+        world.ends_well()
+    };
+    let copies = || World::story(|plan| (plan.copy, plan.latency) = (true, 20_000));
+    let _ = Marks::take();
+    let world = told(copies(), story);
+    assert!(taken(Mark::CopyElsewhere) && world.counts.halts.is_empty(), "{:?}", world.counts.halts);
+    assert!(world.counts.dials > 1, "the stream stayed where it was");
+    let _making = making(Mistake::Core(Mutant::StayElsewhere));
+    assert_eq!(story(&mut copies()).unwrap_err().oracle, "halt-soundness");
+}
+
+/// The end of the table is what it was at the cut that its first chunk comes of, and none before.
+#[test]
+fn a_copy_that_is_interrupted_at_any_moment_has_what_came_behind_its_end() {
+    let story = |at: u64| {
+        let mut world = World::story(|plan| (plan.copy, plan.latency) = (true, 20_000));
+        (0..12).for_each(|_| world.commits(Shape::Copied));
+        world.pass(at)?;
+        let lost = world.loses_copy_links();
+        for _ in 0..4 {
+            world.commits(Shape::CopiedMoved);
+            world.pass(1_000)?;
+        }
+        world.ends_well().map(|()| lost)
+    };
+    let all = || (0..3 * SECOND).step_by(20_000).map(story);
+    let lost = all().map(|told| told.unwrap_or_else(|failure| panic!("{failure}")));
+    assert!(lost.filter(|lost| *lost).count() > 40);
+    let _making = making(Mistake::Core(Mutant::KeepEnd));
+    let seen: Vec<_> = all().filter_map(Result::err).map(|failure| failure.oracle).collect();
+    assert!(!seen.is_empty() && seen.iter().all(|oracle| *oracle == "copy"), "{seen:?}");
 }

@@ -267,6 +267,7 @@ impl<P: Probe> Assembler<P> {
             let passed = pieces.passed;
             self.pieces_ready = passed.is_none();
             if passed.is_some() {
+                P::mark(Mark::RowsPassedBy);
                 self.pieces = None;
             }
             if passed == Some(true) {

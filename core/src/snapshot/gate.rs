@@ -230,11 +230,10 @@ impl Gate {
     }
 
     /// What the cut is exact for is known. `false`: something that was dropped is not in it, so it is of no use.
-    pub(crate) fn cut_is<P: Probe>(&mut self, gtid_set: &GtidSet) -> bool {
+    pub(crate) fn cut_is(&mut self, gtid_set: &GtidSet) -> bool {
         let good = match &self.cut {
             Cut::Pending { processed, dropped } => {
-                let old = P::mutant(Mutant::TakeOldCut) || wrong!(self, TakeOldCut);
-                (processed.is_subset(gtid_set) || old) && dropped.is_subset(gtid_set)
+                (processed.is_subset(gtid_set) || wrong!(self, TakeOldCut)) && dropped.is_subset(gtid_set)
             }
             Cut::None | Cut::Open { .. } | Cut::Spoiled => false,
         };
@@ -376,7 +375,6 @@ impl Gate {
                 Cut::Pending { dropped, .. } => {
                     if let Some(gtid) = gtid
                         && !wrong!(self.mistake, ForgetDropped)
-                        && !P::mutant(Mutant::ForgetDropped)
                     {
                         dropped.add(gtid);
                     }

@@ -117,6 +117,11 @@ fn main() -> ExitCode {
             if guilty.is_empty() && !error.wants_const {
                 guilty = innermost(&done.wholes);
             }
+            if guilty.is_empty() && error.message.contains("not covered") {
+                // An arm of this match cannot be taken out; which one, the next rounds tell.
+                let behind = done.ids.iter().filter(|(_, range)| range.start > error.at);
+                guilty.extend(behind.min_by_key(|(_, range)| range.start).map(|(id, _)| *id));
+            }
             if !guilty.is_empty() {
                 unviable.extend(guilty);
             } else if error.wants_const {

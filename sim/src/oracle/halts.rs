@@ -18,6 +18,8 @@ pub struct World<'a> {
     pub foreign_owner: bool,
     /// What the server it spoke to last has executed, and purged.
     pub executed: &'a GtidSet,
+    /// What of its log this process may know to be in it, counted or not.
+    pub logged: &'a GtidSet,
     /// What it has purged.
     pub purged: &'a GtidSet,
     /// The next group it has to deliver cannot be delivered.
@@ -67,7 +69,7 @@ pub fn sound(world: &World<'_>) -> Result<(), Failure> {
     let cause = match world.code {
         Code::DataGap => gap(told),
         Code::SourceBehind => ahead(stored) && world.lifeless >= LIFELESS_MIN,
-        Code::SourceIdentityMismatch => ahead(stored) || world.reset,
+        Code::SourceIdentityMismatch => !stored.is_subset(world.logged) || world.reset,
         Code::SourceHistoryChanged => world.reset,
         Code::SourceUnreachable | Code::StreamStalled => world.lifeless >= LIFELESS_MIN,
         Code::BinlogDisabled => world.log_bin_off && world.lifeless >= LIFELESS_MIN,

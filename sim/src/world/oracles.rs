@@ -112,6 +112,9 @@ impl World {
             Start::At(set) => Some(set),
             Start::Stored | Start::Earliest | Start::Current => None,
         };
+        // Where two write one position, what is in it may have been sent to the other one.
+        let alone = self.processes.is_empty();
+        let logged = if alone { server.logged() } else { server.executed().clone() };
         let told = process.told.as_deref().map(Position::gtid_set).or(begins);
         halts::sound(&halts::World {
             code,
@@ -119,6 +122,7 @@ impl World {
             stored: stored.map(Position::gtid_set).or(begins),
             foreign_owner: process.is_not_owner_of(stored),
             executed: server.executed(),
+            logged: &logged,
             purged: server.purged(),
             poison: self.poison_after(stored, process),
             lifeless: self.now - facts.life.get(&process.id).copied().unwrap_or(0),

@@ -1,5 +1,6 @@
 //! A world that is told step by step, and lied to.
 
+use capstan_core::replica::LostReason;
 use capstan_fake_source::Server;
 
 use super::{SOURCE_EPOCH, World};
@@ -52,6 +53,27 @@ impl World {
         let at = SOURCE_EPOCH + self.now;
         let (group, entry) = Workload::default().with_lines_of(bytes).huge(1, gtid, at);
         self.append(&group, entry);
+    }
+
+    /// Commits one that is in the log at once, and counted and visible later. For worlds in which tables are copied.
+    pub fn commits_uncounted(&mut self, shape: Shape, us: u64) {
+        self.commit_of(shape);
+        self.copy.move_at = Some(self.now + us);
+    }
+
+    /// The address is another server's from now on: whoever is linked stays where they are. Links of a copy end.
+    pub fn address_moves(&mut self) -> bool {
+        self.primary = (self.primary + 1) % self.servers.len();
+        self.loses_copy_links()
+    }
+
+    /// Every link of a copy ends. `true`: there was one.
+    pub fn loses_copy_links(&mut self) -> bool {
+        let mut any = false;
+        while self.cut_copy(0, LostReason::Reset) {
+            any = true;
+        }
+        any
     }
 
     /// Lets a fault happen now.

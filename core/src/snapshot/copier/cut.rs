@@ -222,7 +222,7 @@ impl Copier {
 
     pub(super) fn unlock<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
         // Before the lock is given up: behind it come changes that are not in the set.
-        self.cut_good = around.assembler.gate_mut().cut_is::<P>(&self.gtid_set);
+        self.cut_good = around.assembler.gate_mut().cut_is(&self.gtid_set);
         if !self.cut_good {
             P::mark(Mark::CutTooOld);
         }

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use capstan_core::gtid::Gtid;
+use capstan_core::gtid::{Gtid, GtidSet};
 
 use super::{Server, SessionId, answers};
 use crate::{
@@ -177,6 +177,13 @@ impl Server {
 
     pub(super) fn ordered(&mut self, gtid: Option<Gtid>) {
         self.engine.order.extend(gtid.filter(|gtid| self.engine.known.contains_key(gtid)));
+    }
+
+    /// What is in the log: `gtid_executed`, and commits that are not counted yet.
+    #[must_use]
+    pub fn logged(&self) -> GtidSet {
+        let flights = self.engine.flights.iter().filter_map(|flight| flight.gtid);
+        self.executed.union(&flights.collect())
     }
 
     /// Commits that are logged and not over.
