@@ -108,6 +108,21 @@ pub const TABLE: &[Row] = &[
     around(Blunder::Canary, "the alarm rings", "canary", ANY),
 ];
 
+/// Mistakes of the core that schedules are too few or too tame for, and the file of the test that sees each.
+pub const TOLD: &[(Mutant, &str)] = &[
+    (Mutant::HaltUnread, "mutants"),
+    (Mutant::ImpatientWithWaiting, "mutants"),
+    (Mutant::ForgetSent, "stories"),
+    (Mutant::VerifyAtBegin, "stories"),
+    (Mutant::KeepEnd, "stories"),
+    (Mutant::RetryRefused, "refusals"),
+    (Mutant::RetryNonsense, "refusals"),
+    (Mutant::RetryTooLarge, "refusals"),
+    (Mutant::WaitForEver, "refusals"),
+    (Mutant::AnyStart, "refusals"),
+    (Mutant::GoalUnseen, "refusals"),
+];
+
 /// What came of looking for a mistake.
 #[derive(Debug)]
 pub struct Hunt {

@@ -449,9 +449,10 @@ impl Maker {
 
     fn savepoint(&mut self, hash: &mut Truthful) -> Vec<Body> {
         let mut bodies = vec![begin()];
-        for (n, text) in [(0, "SAVEPOINT `s`"), (1, "ROLLBACK TO `s`"), (2, "")] {
+        let back = "ROLLBACK TO `s`";
+        for text in ["SAVEPOINT `s`", back, back, ""] {
             let changes = vec![RowChange::Insert(self.order())];
-            if n != 1 {
+            if text != back {
                 hash.changes(&self.orders, &changes);
             }
             bodies.push(Body::TableMap(self.orders.clone()));

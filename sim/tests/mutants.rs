@@ -13,7 +13,7 @@ use sim::{
     choices::{Choices, from_hex, to_hex},
     fault::Fault,
     marks::{Mistake, making},
-    mutants::{Row, TABLE, hunt, line},
+    mutants::{Row, TABLE, TOLD, hunt, line},
     run::{run, shrink},
     workload::Shape,
     world::World,
@@ -59,6 +59,24 @@ fn every_mistake_is_seen_by_its_oracle() {
         }
     }
     assert!(missed.is_empty(), "not seen: {missed:?}");
+}
+
+/// A mistake that nobody looks for is no proof of anything.
+#[test]
+fn every_mistake_of_the_core_is_looked_for() {
+    for mutant in Mutant::ALL {
+        let in_table = TABLE.iter().any(|row| row.mistake == Mistake::Core(*mutant));
+        match (in_table, TOLD.iter().find(|(told, _)| told == mutant)) {
+            (true, None) => {}
+            (false, Some((_, file))) => {
+                let path = format!("{}/tests/{file}.rs", env!("CARGO_MANIFEST_DIR"));
+                let text = std::fs::read_to_string(&path).unwrap();
+                assert!(text.contains(&format!("Mutant::{}", mutant.name())), "{} in {file}", mutant.name());
+            }
+            (true, Some(_)) => panic!("{} stands in both tables", mutant.name()),
+            (false, None) => panic!("{} stands in no table", mutant.name()),
+        }
+    }
 }
 
 /// The plainest mistakes of such a pipeline, each with a saved run that shows it.

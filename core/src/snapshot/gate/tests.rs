@@ -477,7 +477,7 @@ impl World {
             let (key, print) = if self.is_whole() { (None, 0) } else { (Some(&self.key), 1) };
             self.gate.described(&self.version, key, print);
         }
-        let good = self.gate.cut_is::<Quiet>(&self.counted);
+        let good = self.gate.cut_is(&self.counted);
         self.view = Some(View { rows: self.visible.clone(), gtid_set: self.counted.clone(), good });
         self.locked = false;
         self.asked = false;
