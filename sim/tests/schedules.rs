@@ -57,11 +57,11 @@ fn schedules_keep_every_promise() {
     let done = batch(seed.., Wishes::default(), |done| {
         done.schedules >= most || done.schedules >= least && is_complete(done)
     });
-    say(&format!("seeds of {named}: from {seed}\n{}", done.table()));
-    done.marks.iter().for_each(|(mark, n)| say(&format!("  {n:>9}  branch {mark:?}")));
     if let Some(failure) = &done.failure {
         panic!("{failure}");
     }
+    say(&format!("seeds of {named}: from {seed}\n{}", done.table()));
+    done.marks.iter().for_each(|(mark, n)| say(&format!("  {n:>9}  branch {mark:?}")));
     if optimised() {
         let never = done.never_happened();
         assert!(never.is_empty(), "NEVER HAPPENED, so nothing was proved of it: {never:?}");
@@ -83,10 +83,10 @@ fn schedules_keep_every_promise_of_a_position_beside_the_sink() {
         let all = done.counts.again > 0 && done.never_happened().is_empty();
         done.schedules >= most || done.schedules >= least && all
     });
-    say(&format!("with a position beside the sink: {}", done.table()));
     if let Some(failure) = &done.failure {
         panic!("{failure}");
     }
+    say(&format!("with a position beside the sink: {}", done.table()));
     if optimised() {
         let never = done.never_happened();
         assert!(never.is_empty(), "NEVER HAPPENED, so nothing was proved of it: {never:?}");
@@ -108,10 +108,10 @@ fn schedules_keep_every_promise_of_an_initial_copy() {
         let most = if optimised() { schedules } else { 10 };
         let wishes = Wishes { library, only, copy: true, ..Wishes::default() };
         let done = batch(seed.., wishes, |done| done.schedules >= most);
-        say(&format!("with an initial copy: {}", done.table()));
         if let Some(failure) = &done.failure {
             panic!("{failure}");
         }
+        say(&format!("with an initial copy: {}", done.table()));
         marks.add(&done.marks);
     }
     let never: Vec<_> = marks.never().filter(|mark| OF_COPY.contains(mark)).collect();
