@@ -44,14 +44,20 @@ pub fn run(choices: Choices, wishes: Wishes, traced: bool) -> Report {
     Report { result, tape: world.tape().to_vec(), counts: world.counts.clone(), marks, trace: world.trace() }
 }
 
+/// Steps of all runs of a shrinking together: what never converges has long runs, and is to be told within a minute, too.
+const SHRINK_STEPS_MAX: u64 = 3_000_000;
+
 /// Makes a failing tape shorter and calmer while it fails in the same way.
 #[must_use]
 pub fn shrink(tape: &[u32], wishes: Wishes, oracle: &'static str, runs_max: u32) -> Vec<u32> {
-    let mut runs = 0;
+    let (mut runs, mut steps) = (0, 0);
     let mut fails = |tape: &[u32]| {
-        runs += 1;
+        if runs >= runs_max || steps >= SHRINK_STEPS_MAX {
+            return false;
+        }
         let report = run(Choices::replay(tape.to_vec()), wishes, false);
-        runs <= runs_max && report.result.is_err_and(|failure| failure.oracle == oracle)
+        (runs, steps) = (runs + 1, steps + report.counts.steps);
+        report.result.is_err_and(|failure| failure.oracle == oracle)
     };
     let mut best = tape.to_vec();
     // The tail first: most of a tape lies behind the failure.

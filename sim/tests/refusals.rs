@@ -408,6 +408,44 @@ fn silence_ends_a_link_and_sleep_does_not() {
     assert!(backs_off(pair.runs()));
 }
 
+/// A link that has lived is dialled again soon, however many were lost before it; one that has not, ever later.
+#[test]
+fn waits_between_dials_grow_until_a_link_lives() {
+    let Limits { backoff_first, backoff_max, .. } = Limits::default();
+    let us = |wait: std::time::Duration| u64::try_from(wait.as_micros()).unwrap();
+    let waits = |pair: &Pair, rest: Rest| match rest {
+        Rest::Waits(Some((at, WakeReason::Backoff))) => at.0 - pair.now,
+        Rest::Halted(_) | Rest::Stopped | Rest::Waits(_) => panic!("{rest:?}"),
+    };
+    let mut pair = Pair::streaming();
+    let mut workload = Workload::default();
+    let mut longest = 0;
+    for gno in 4..30 {
+        let gtid = Gtid::new(SOURCE, Tag::NONE, gno).unwrap();
+        pair.server.append(&workload.make(Shape::Small, gtid, 1_795_000_000 * SECOND + gno).0);
+        pair.runs();
+        pair.give(Input::Lost(Link::Stream, pair.epoch, LostReason::Eof));
+        let rest = pair.runs();
+        assert!(waits(&pair, rest) <= us(backoff_first), "{gno}: {rest:?}");
+        pair.server.refuses = Some((1040, "Too many connections".into()));
+        let again = pair.wakes(rest);
+        longest = longest.max(waits(&pair, again));
+        pair.server.refuses = None;
+        pair.wakes(again);
+        assert_eq!(pair.core.state(), "streaming");
+    }
+    assert!(longest > us(backoff_first) && longest <= 2 * us(backoff_first), "{longest}");
+    pair.give(Input::Lost(Link::Stream, pair.epoch, LostReason::Eof));
+    let mut rest = pair.runs();
+    pair.server.refuses = Some((1040, "Too many connections".into()));
+    let began = pair.now;
+    while pair.now - began < 300 * SECOND {
+        longest = longest.max(waits(&pair, rest));
+        rest = pair.wakes(rest);
+    }
+    assert!(longest > us(backoff_max) / 4 && longest <= us(backoff_max), "{longest}");
+}
+
 #[test]
 fn a_start_fits_what_is_stored_or_halts() {
     let captured = config(Start::Stored).captured.canonical();
