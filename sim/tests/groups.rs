@@ -713,6 +713,9 @@ fn a_transaction_that_comes_again_is_known_by_its_time() {
         }
         assert!(stream.assembler.is_verified(), "{name}");
         assert_eq!(Stream::new(with(1_999_999)).all(&events).1, Some(Code::SourceHistoryChanged), "{name}");
+        let mut stream = Stream::new(with(1_999_999));
+        let halt = events.iter().find_map(|event| stream.give(event).err()).unwrap();
+        assert_eq!(halt.place.unwrap().gtid, Some(gtid(2)), "{name}");
         // What a dying server left of it was never committed.
         let part = flat(&[&events[..events.len() - 1], &[head(126)]]);
         assert_eq!(Stream::new(with(1_999_999)).all(&part), (String::new(), None), "{name}");
@@ -838,11 +841,62 @@ fn places_are_whole() {
     at(other(29), 0, from + gtid_size);
     let (inside, _) = at(end.clone(), here + size(&end), here);
     assert_eq!(inside, None, "the group is over");
+    // A heartbeat of version 1 ends where the event before it did.
+    let one = of(Body::Heartbeat(b"bin.000002".to_vec()));
+    let now = here + size(&end);
+    let last = now - size(&one);
+    at(one, now, last);
     // A heartbeat stands for groups that the server has stepped over; one of what is behind says nothing.
     let beat = |position| of(Body::HeartbeatV2 { file: b"bin.000002".to_vec(), position });
-    at(beat(here + FOUR_GIB), 0, here);
-    at(beat(5), 0, here);
+    at(beat(here + FOUR_GIB), 0, last);
+    at(beat(5), 0, last);
     at(g(2), here + FOUR_GIB + gtid_size, here + FOUR_GIB);
+}
+
+/// What is taken in pieces: what nobody wants and is large, inside a group, one at a time.
+#[test]
+fn what_is_taken_in_pieces() {
+    let head = |event: &Event| event.encode(false)[..27].to_vec();
+    let frame = row("elsewhere", 0, true).encode(false).len();
+    let mut stream = Stream::new(setup());
+    assert_eq!(stream.assembler.begin_pieces().unwrap_err().code, Code::EventOutOfPlace);
+    [g(1), q("BEGIN"), map("elsewhere"), map("shop")].iter().for_each(|event| {
+        stream.give(event).unwrap();
+    });
+    for (event, want) in [
+        (row("elsewhere", STREAM_ABOVE - frame, true), false),
+        (row("elsewhere", STREAM_ABOVE - frame + 1, true), true),
+        (row("shop", STREAM_ABOVE - frame + 1, true), false),
+    ] {
+        assert_eq!(stream.assembler.wants_pieces(&head(&event)), want, "{} bytes", event.encode(false).len());
+        assert!(!stream.assembler.wants_pieces(&head(&event)[..18]));
+    }
+    let mut stream = Stream::new(setup());
+    stream.give(&g(1)).unwrap();
+    let bytes = payload(&[q("BEGIN"), xid()]).encode(false);
+    let retained = bytes.len();
+    stream.assembler.event(Payload { bytes: bytes.into(), retained }, Now(0)).unwrap();
+    assert!(stream.assembler.is_inflating());
+    assert_eq!(stream.assembler.begin_pieces().unwrap_err().code, Code::EventOutOfPlace);
+}
+
+/// The commit time of the newest transaction that was passed, whoever it concerns.
+#[test]
+fn the_newest_commit_has_its_time() {
+    let mut stream = Stream::new(setup());
+    assert_eq!(stream.assembler.committed_at(), None);
+    for (n, schema) in [(1, "shop"), (2, "elsewhere"), (3, "shop")] {
+        let events = flat(&[&[g(n), q("BEGIN")], &insert(schema, 9)]);
+        let before = stream.assembler.committed_at();
+        for event in &events {
+            stream.give(event).unwrap();
+            assert_eq!(stream.assembler.committed_at(), before);
+            assert!(stream.assembler.in_group());
+        }
+        stream.give(&xid()).unwrap();
+        assert_eq!(stream.assembler.committed_at(), Some(SourceTime(n * 1_000_000)));
+        assert!(!stream.assembler.in_group());
+    }
 }
 
 /// What each of these tests is about, taken out of the core: it fails.
