@@ -563,7 +563,7 @@ fn groups_come_out_as_units() {
                 &insert("shop", 2_500),
                 &[xid()],
             ]),
-            "1:tx map shop row 2500 commit 1",
+            "1:tx row 2500 commit 1",
             None,
         ),
         (
