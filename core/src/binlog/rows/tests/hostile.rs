@@ -231,6 +231,13 @@ fn a_row_without_columns_is_one_row_or_malformed() {
     }
 }
 
+#[test]
+fn the_columns_of_a_wide_table_are_visited_in_order() {
+    for event in rows_of(file("BL-15")) {
+        ask_everything(&event.unwrap(), &mut RowScratch::new());
+    }
+}
+
 /// Column types with their metadata.
 const TYPES_AND_METADATA: [(u8, &[u8]); 30] = [
     (1, &[]),
