@@ -404,7 +404,9 @@ impl Builder {
     }
 
     /// Library-owned mode: the position is kept in `store` and the sink is never asked for it. *At least
-    /// once*: the batches that were not acknowledged when the process died come again.
+    /// once*: the batches that were not acknowledged when the process died come again. One owner at a time: a second one
+    /// fences the first at the store, which the first asks only when the sink has applied its batch; what it applied last
+    /// may then stand behind what its successor applied. A sink that keeps the position itself has no such window.
     pub fn checkpoint(mut self, store: impl CheckpointStore + 'static) -> Self {
         self.store = Some(StoreSetting::Polled(Box::new(store)));
         self

@@ -318,6 +318,11 @@ pub struct Target {
     pub alterations: BTreeMap<Gtid, Writes>,
     /// Chunks so far.
     pub chunks: u64,
+    /// The youngest process that has applied a batch where the library owns the position.
+    pub youngest: u32,
+    /// A former owner's batch was applied behind its successor's. Only the store fences it there: nothing is said any
+    /// more of what the target holds.
+    pub overtaken: bool,
 }
 
 impl Target {

@@ -271,8 +271,12 @@ impl SimSink {
     }
 
     fn applied(&self, write: &mut Write) {
-        lock(&self.store).target.apply(&std::mem::take(&mut write.ops));
         let stage = lock(&self.stage);
+        let mut store = lock(&self.store);
+        let target = &mut store.target;
+        target.apply(&std::mem::take(&mut write.ops));
+        target.overtaken |= stage.writer < target.youngest;
+        target.youngest = target.youngest.max(stage.writer);
         let application = Application {
             writer: stage.writer,
             at_hand_over: stage.at_hand_over.clone(),
@@ -280,7 +284,7 @@ impl SimSink {
             after: Arc::clone(&write.position),
             units: write.units.clone(),
         };
-        lock(&self.store).applied.push(application);
+        store.applied.push(application);
     }
 
     /// One atomic write on its condition, as the script wants it.

@@ -44,15 +44,25 @@ pub struct World<'a> {
     pub restored: bool,
     /// `log_bin` is off.
     pub log_bin_off: bool,
-    /// For how long a prepared transaction has had the lock of a table that is copied, µs.
-    pub blocked: u64,
+    /// What this process saw when it last asked why a table is not to be had.
+    pub lock: LockAsked,
+}
+
+/// What a process that copies had seen of a table's lock when it last asked for prepared transactions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LockAsked {
+    /// For how long it had been wanted, µs.
+    pub wanted: u64,
+    /// For how long there had been a prepared transaction each time it asked, if there was one the last time, µs.
+    pub xa: Option<u64>,
 }
 
 /// Time without life before trouble ends a pipeline, less what a heartbeat takes, µs.
 const LIFELESS_MIN: u64 = 570_000_000;
 
-/// How long a prepared transaction is waited for, less a pause, µs.
-const BLOCKED_MIN: u64 = 7_000_000;
+/// How long a prepared transaction, and a lock, are waited for, less what a query and its answer take on a slow link, µs.
+const XA_MIN: u64 = 8_000_000;
+const LOCK_MIN: u64 = 7_000_000;
 
 /// Whether the halt has a cause.
 #[expect(
@@ -90,7 +100,10 @@ pub fn sound(world: &World<'_>) -> Result<(), Failure> {
         Code::ServerIdConflict => world.rival,
         Code::StartPositionConflict | Code::StartPositionRequired => world.start_conflict,
         Code::PositionRegressed => world.restored,
-        Code::SnapshotBlockedByXa | Code::SnapshotLockUnavailable => world.blocked >= BLOCKED_MIN,
+        Code::SnapshotBlockedByXa => {
+            world.lock.xa.is_some_and(|since| since >= XA_MIN || world.lock.wanted >= LOCK_MIN)
+        }
+        Code::SnapshotLockUnavailable => world.lock.xa.is_none() && world.lock.wanted >= LOCK_MIN,
         // No other code has a cause in this world.
         _ => false,
     };

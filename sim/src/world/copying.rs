@@ -15,6 +15,7 @@ use super::{
 use crate::{
     copied::{ALTERATIONS, Alteration, Copied, NAMES},
     fault::Fault,
+    oracle::halts::LockAsked,
     sink::lock,
     truth::Entry,
     workload::Shape,
@@ -46,6 +47,31 @@ pub(super) struct Copying {
     open: Option<(usize, usize)>,
     /// The table of a prepared transaction.
     prepared: Option<(usize, u64)>,
+}
+
+/// A lock that a process wants: since when, what it saw when it asked last, and since when it has seen a prepared
+/// transaction.
+#[derive(Debug, Default)]
+pub(super) struct WantedLock {
+    since: Option<u64>,
+    xa_since: Option<u64>,
+    pub(super) asked: LockAsked,
+}
+
+impl WantedLock {
+    /// A query of the copy's arrives at the server.
+    fn asks(&mut self, sql: &[u8], now: u64, prepared: bool) {
+        if sql.starts_with(b"LOCK TABLES ") {
+            self.since.get_or_insert(now);
+        } else if sql == b"UNLOCK TABLES" {
+            // Who lets go of it had it.
+            self.since = None;
+        } else if sql == b"XA RECOVER" {
+            self.xa_since = prepared.then(|| self.xa_since.unwrap_or(now));
+            let ago = |since| now - since;
+            self.asked = LockAsked { wanted: self.since.map_or(0, ago), xa: self.xa_since.map(ago) };
+        }
+    }
 }
 
 impl Copying {
@@ -187,7 +213,6 @@ impl World {
         let table = self.choices.below(NAMES.len() as u32) as usize;
         self.servers.iter_mut().for_each(|server| server.prepares(table, true));
         self.copy.prepared = Some((table, until));
-        self.facts.blocked = Some((until, self.now));
         self.plan_soon(Fault::PreparedXa, until - self.now);
         true
     }
@@ -201,6 +226,8 @@ impl World {
             let end = sql.find(", c.ORDINAL").or(sql.find("_client")).unwrap_or(sql.len());
             format!("process {}{} asks {}", id.0, name(id), &sql[..end])
         });
+        let prepared = self.copy.prepared.is_some();
+        self.facts.locks.entry(id.0).or_default().asks(sql, self.now, prepared);
         if sql.starts_with(b"LOCK TABLES ") {
             let write = sql.ends_with(b" WRITE");
             *(if write { &mut self.counts.locks.1 } else { &mut self.counts.locks.0 }) += 1;

@@ -99,7 +99,9 @@ impl World {
     fn copied_whole(&self) -> Result<(), Failure> {
         let store = lock(&self.store);
         match store.position.as_deref() {
-            Some(position) if self.plan.copy => copy::check(&self.truth.writes, position, &store.target),
+            Some(position) if self.plan.copy && !store.target.overtaken => {
+                copy::check(&self.truth.writes, position, &store.target)
+            }
             Some(_) | None => Ok(()),
         }
     }

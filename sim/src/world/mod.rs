@@ -219,8 +219,8 @@ struct Facts {
     sink_trouble: Option<u64>,
     /// Processes whose dump a server has ended because a rival of their name asked for one.
     replaced: BTreeSet<u32>,
-    /// Until when a prepared transaction had the lock of a table that is copied, and since when.
-    blocked: Option<(u64, u64)>,
+    /// What each process has seen of the lock it wants.
+    locks: BTreeMap<u32, copying::WantedLock>,
     /// Processes that ended by a sound halt that no restart mends.
     halted: Option<Code>,
 }

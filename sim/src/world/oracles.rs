@@ -2,7 +2,7 @@
 
 use capstan_core::{config::Start, deliver::Position, halt::Code, replica::Link};
 
-use super::{Backup, SECOND, World};
+use super::{Backup, World};
 use crate::{
     oracle::{Failure, bounds, copy, halts, monotone, progress, start},
     process::Process,
@@ -133,9 +133,7 @@ impl World {
             sink_trouble: facts.sink_trouble.map_or(0, |since| self.now - since),
             rival: facts.replaced.contains(&process.id),
             start_conflict: has != (mine == Start::Stored) && !self.plan.copy,
-            blocked: facts
-                .blocked
-                .map_or(0, |(until, since)| if self.now < until + 3 * SECOND { self.now - since } else { 0 }),
+            lock: facts.locks.get(&process.id).map(|lock| lock.asked).unwrap_or_default(),
             restored: facts.restored,
             log_bin_off: server.variables.get("log_bin").is_some_and(|value| value == "OFF"),
         })
