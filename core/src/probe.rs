@@ -256,6 +256,8 @@ told! {
         ChunkFailed,
         /// A range of a table is read beside another.
         ReadAhead,
+        /// Where it ends was guessed.
+        RangeGuessed,
         /// A connection of the copy was lost.
         CopyLost,
         /// A connection of the copy came to another server than the stream's.
@@ -400,6 +402,8 @@ told! {
         ChunkNotFirst,
         /// Ranges of a table are handed over in another order than that of their keys.
         RangesOutOfOrder,
+        /// The range behind one whose end was guessed begins a key too late.
+        RangeBegunLate,
         /// The end of the table at an earlier cut bounds the copy.
         KeepEnd,
         /// The copy waits for the stream's server at an address that is another's now.

@@ -102,6 +102,7 @@ pub const TABLE: &[Row] = &[
     copy(Mutant::ChunkEarly, "copy: a chunk stands where its set does"),
     copy(Mutant::JudgeUpdateAsOne, "copy: each key is judged by itself"),
     copy(Mutant::RangesOutOfOrder, "copy: ranges come in the order of their keys"),
+    copy(Mutant::RangeBegunLate, "copy: between two ranges there is nothing"),
     copy(Mutant::ChunkNotFirst, "copy: the first chunk voids what was there"),
     Row { oracle: "halt-soundness", ..copy(Mutant::StayElsewhere, "copy: no false halt: another server") },
     Row { oracle: "liveness", ..copy(Mutant::ForgetProgress, "copy: its progress is in the position") },

@@ -134,6 +134,7 @@ const OF_COPY: &[Mark] = &[
     Mark::ViewWaitedFor,
     Mark::ChunkFailed,
     Mark::ReadAhead,
+    Mark::RangeGuessed,
     Mark::CopyLost,
 ];
 

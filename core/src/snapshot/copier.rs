@@ -23,7 +23,7 @@ use bytes::Bytes;
 use self::{
     compare::{Asked, Ready},
     cut::{BEGIN_VIEW, waiting_for},
-    lanes::{Ahead, Lane},
+    lanes::{Ahead, Lane, Strides},
     load::{Load, Measure},
     table::{Survey, Table},
 };
@@ -120,6 +120,7 @@ pub(crate) struct Copier {
     /// Lanes that read, in the order of what they read.
     order: VecDeque<usize>,
     ahead: Ahead,
+    strides: Strides,
     /// When the views were opened.
     cut_at: Now,
     /// Chunks that have come of them.
@@ -195,6 +196,7 @@ impl Copier {
             table: None,
             order: VecDeque::new(),
             ahead: Ahead::default(),
+            strides: Strides::default(),
             cut_at: Now(0),
             chunks_of_cut: 0,
             gtid_set: GtidSet::new(),
@@ -447,6 +449,7 @@ impl Copier {
         }
         if !same {
             self.table = None;
+            self.strides = Strides::default();
         }
         self.ask_lock(&name, false, around);
         Did::Moved

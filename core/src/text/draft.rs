@@ -27,7 +27,7 @@ impl<'o> Draft<'o> {
     /// The string, with all that was appended.
     pub(super) fn settle(&mut self) -> &mut String {
         let text = self.bytes.get(..self.len).unwrap_or_default();
-        match core::str::from_utf8(text) {
+        match simdutf8::basic::from_utf8(text) {
             Ok(text) => self.out.push_str(text),
             // Not to be reached: whole texts are appended, and nothing else.
             Err(_) => self.out.push_str(&String::from_utf8_lossy(text)),

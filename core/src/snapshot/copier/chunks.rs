@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::{
     Around, Copier, Did, Step,
     compare::Ready,
-    lanes::{Ahead, What, other_key},
+    lanes::{Ahead, LaneState, Strides, What, other_key},
 };
 use crate::{
     binlog::rows::RowsEvent,
@@ -39,7 +39,7 @@ impl Copier {
         if self.may_read_ahead(&copy) {
             self.ahead = Ahead { upto: copy.key, ..Ahead::default() };
             self.step = Step::Reading;
-            return match self.find_border(0, around) {
+            return match self.begin_range(0, around) {
                 Ok(()) => Did::Moved,
                 Err(halt) => Did::Halt(halt),
             };
@@ -81,15 +81,19 @@ impl Copier {
             return Did::Halt(halt.of_table(&name.0, &name.1));
         }
         lane.rows = lane.rows.saturating_add(1);
+        let LaneState::Reads(what) = lane.state else { return Did::Moved };
         let enough = encoder.bytes() >= limits.chunk_bytes;
-        lane.full = match lane.what {
+        let full = match what {
             What::End | What::Border => false,
             // The statement bounds the rows.
-            What::Rows | What::Range { .. } => enough,
-            What::Whole => enough || encoder.rows() >= limits.chunk_rows,
+            What::Rows | What::Range { guessed: false, .. } => enough,
+            What::Whole | What::Range { guessed: true, .. } => enough || encoder.rows() >= limits.chunk_rows,
         };
-        if lane.full && self.order.front() == Some(&at) {
-            self.step = Step::Held;
+        if full {
+            lane.state = LaneState::Full(what);
+            if self.order.front() == Some(&at) {
+                self.step = Step::Held;
+            }
         }
         Did::Moved
     }
@@ -102,13 +106,14 @@ impl Copier {
     ) -> Did {
         let chunk_rows = self.terms.limits.chunk_rows;
         let Some(lane) = self.lanes.get_mut(at) else { return Did::Moved };
-        lane.reads = false;
+        let (LaneState::Reads(what) | LaneState::Full(what)) = lane.state else { return Did::Moved };
+        lane.state = LaneState::Idle;
         match end {
             RowsEnd::Complete => {}
             RowsEnd::NoRows(_) => return self.lose(Halt::new(Code::SourceUnreachable), around),
             RowsEnd::Failed(error) => return self.chunk_failed(error.number(), around),
         }
-        match lane.what {
+        let last = match what {
             What::End => {
                 self.upto = match self.take_rows(at, None) {
                     Ok(ready) => ready.key,
@@ -118,26 +123,24 @@ impl Copier {
                     self.front_is_over();
                     return Did::Moved;
                 }
-                if let Some(lane) = self.lanes.get_mut(at) {
-                    lane.last = true;
-                }
+                true
             }
             What::Border => {
-                let range = self.take_rows(at, None).and_then(|ready| self.read_range(at, ready.key, around));
-                return match range {
+                let border = self.take_rows(at, None);
+                return match border.and_then(|border| self.read_range(at, border.key, false, around)) {
                     Ok(()) => Did::Moved,
                     Err(halt) => Did::Halt(halt),
                 };
             }
-            What::Whole => lane.last = true,
-            What::Rows => lane.last = lane.rows < chunk_rows,
-            What::Range { last } => lane.last = last,
-        }
+            What::Whole => true,
+            What::Rows => lane.rows < chunk_rows,
+            What::Range { last, .. } => last,
+        };
         if let Some(lane) = self.lanes.get_mut(at) {
-            lane.full = true;
+            lane.state = LaneState::Ended { last };
         }
         if self.order.front() == Some(&at) {
-            self.step = Step::Held;
+            self.settle_front();
         }
         Did::Moved
     }
@@ -197,7 +200,15 @@ impl Copier {
             return Did::Nothing;
         };
         let number = before.chunks;
-        let ended = self.order.front().and_then(|at| self.lanes.get(*at)).is_some_and(|lane| lane.last);
+        let (from, to) = (before.key.as_ref(), key.as_ref());
+        let numbers =
+            table.key.as_deref().zip(from).zip(to).and_then(|((of, from), to)| of.numbers(from, to));
+        self.strides.note(numbers, rows.as_ref().map_or(0, RowsEvent::changes));
+        let ended = self
+            .order
+            .front()
+            .and_then(|at| self.lanes.get(*at))
+            .is_some_and(|lane| lane.state == LaneState::Ended { last: true });
         let mut copy = TableCopy {
             state: CopyState::Copying,
             key: key.or(before.key),
@@ -231,6 +242,7 @@ impl Copier {
         if last {
             self.table = None;
             self.upto = None;
+            self.strides = Strides::default();
             self.step = if self.give_up_lanes(around) { Step::Connecting } else { Step::Next };
         }
         Did::Chunk(Box::new(chunk), Box::new(copy))

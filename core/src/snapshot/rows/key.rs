@@ -305,6 +305,57 @@ impl CopyKey {
         if unknown { Compared::Unknown } else { Compared::Order(Ordering::Equal) }
     }
 
+    /// How many numbers lie behind `from` up to `to`; `None` where the key is no single whole number, from the first to the
+    /// last.
+    #[must_use]
+    pub fn numbers(&self, from: &KeyParts, to: &KeyParts) -> Option<u128> {
+        u128::try_from(self.number(to)?.checked_sub(self.number(from)?)?).ok()
+    }
+
+    /// The key so many numbers behind `from`; the last one there can be, if that is nearer. `None` as for
+    /// [`CopyKey::numbers`].
+    #[must_use]
+    pub fn ahead(&self, from: &KeyParts, by: u128) -> Option<KeyParts> {
+        let (start, width) = (self.number(from)?, from.0.first()?.len());
+        let to = i128::try_from(by).ok().and_then(|by| start.checked_add(by)).unwrap_or(i128::MAX);
+        let is_signed =
+            matches!(self.parts.first()?.step.kind, Kind::I8 | Kind::I16 | Kind::I24 | Kind::I32 | Kind::I64);
+        let bits = u32::try_from(width).ok()?.checked_mul(8)?.checked_sub(u32::from(is_signed))?;
+        let most = 1_i128.checked_shl(bits)?.checked_sub(1)?;
+        let bytes = to.min(most).to_le_bytes();
+        Some(KeyParts([Box::from(bytes.get(..width)?)].into_iter().collect()))
+    }
+
+    fn number(&self, value: &KeyParts) -> Option<i128> {
+        let ([part], [raw]) = (self.parts.as_slice(), &*value.0) else { return None };
+        if part.descends {
+            return None;
+        }
+        match decode(&part.step, 0, core::slice::from_ref(&part.column), raw).ok()? {
+            Value::Int(n) => Some(n.into()),
+            Value::UInt(n) => Some(n.into()),
+            Value::Null
+            | Value::Absent
+            | Value::Float(_)
+            | Value::Double(_)
+            | Value::Decimal(_)
+            | Value::Bit(_)
+            | Value::Year(_)
+            | Value::Date(_)
+            | Value::Time(_)
+            | Value::DateTime(_)
+            | Value::Timestamp(_)
+            | Value::Enum(_)
+            | Value::Set(_)
+            | Value::Binary(_)
+            | Value::Text(_)
+            | Value::Blob(_)
+            | Value::Json(_)
+            | Value::Geometry(_)
+            | Value::Vector(_) => None,
+        }
+    }
+
     /// A statement that compares each of the pairs, as the index does: one row, a column for each, -1, 0 or 1. `None`
     /// where one is no pair of this key.
     #[must_use]

@@ -237,3 +237,43 @@ fn left_out_columns_are_null() {
     table.leave_out(|name| name != "n");
     assert_eq!(select_list(&table), "`id`, NULL");
 }
+
+/// Each whole number: so many behind another, and no further than its type goes.
+#[test]
+fn a_key_that_is_one_whole_number_is_counted_along() {
+    let types = [
+        ("tinyint", 1, -128, 127),
+        ("tinyint unsigned", 1, 0, 255),
+        ("smallint", 2, -32_768, 32_767),
+        ("smallint unsigned", 2, 0, 65_535),
+        ("mediumint", 3, -8_388_608, 8_388_607),
+        ("mediumint unsigned", 3, 0, 16_777_215),
+        ("int", 4, i32::MIN.into(), i32::MAX.into()),
+        ("int unsigned", 4, 0, u32::MAX.into()),
+        ("bigint", 8, i64::MIN.into(), i64::MAX.into()),
+        ("bigint unsigned", 8, 0, u64::MAX.into()),
+    ];
+    let part = |order| [["PRIMARY", "id", "-", "YES", order]];
+    for (name, width, least, most) in types {
+        let mut id = ID;
+        (id[2], id[3]) = (name.split(' ').next().unwrap(), name);
+        let key = described(&[id], &part("A"), &[]).unwrap().key().unwrap();
+        let of = |n: i128| KeyParts([n.to_le_bytes()[..width].into()].into());
+        for (from, by, to) in [
+            (least, 0, least),
+            (least, 100, least + 100),
+            (most - 1, 1, most),
+            (least, u128::MAX, most),
+            (most, 1, most),
+        ] {
+            assert_eq!(key.ahead(&of(from), by), Some(of(to)), "{name} {from} {by}");
+            assert_eq!(key.numbers(&of(from), &of(to)), u128::try_from(to - from).ok(), "{name}");
+        }
+        assert_eq!(key.numbers(&of(most), &of(least)), None);
+        assert_eq!(key.ahead(&KeyParts([of(0).0[0].clone(), of(0).0[0].clone()].into()), 1), None);
+        let falls = described(&[id], &part("D"), &[]).unwrap().key().unwrap();
+        assert_eq!((falls.ahead(&of(1), 1), falls.numbers(&of(0), &of(1))), (None, None));
+    }
+    let text = described(&[ID, NAME], &[["PRIMARY", "n", "-", "YES", "A"]], &[]).unwrap().key().unwrap();
+    assert_eq!(text.ahead(&KeyParts([b"a".as_slice().into()].into()), 1), None);
+}

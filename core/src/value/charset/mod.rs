@@ -278,7 +278,7 @@ pub fn to_utf8(charset: Charset, bytes: &[u8]) -> Result<Cow<'_, str>, Invalid> 
 
 #[inline]
 fn utf8(bytes: &[u8]) -> Result<Cow<'_, str>, Invalid> {
-    core::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| Invalid)
+    simdutf8::basic::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| Invalid)
 }
 
 /// Collects characters; `None` among them is a byte without one.
