@@ -46,6 +46,7 @@ pub(crate) struct Bench<'t> {
     left: Option<Duration>,
     heard: Option<u64>,
     seed: u64,
+    acknowledged: u64,
     pub(crate) evidence: Evidence,
 }
 
@@ -93,6 +94,7 @@ impl<'t> Bench<'t> {
             left: None,
             heard: None,
             seed,
+            acknowledged: 0,
             evidence: Evidence::default(),
         }
     }
@@ -124,7 +126,7 @@ impl<'t> Bench<'t> {
             match sink.apply(&mut out.state, &out.pipe) {
                 Ended::Answered(answer) => Ok(answer.err().map(|error| error.class())),
                 Ended::Killed => Err(kit("a call was killed")),
-                Ended::Panicked(why) => Err(format!("apply panicked: {why}")),
+                Ended::Broke(why) => Err(format!("apply {why}")),
             }
         };
         let [one, other] = thread::scope(|scope| {
@@ -420,7 +422,7 @@ impl<'t> Bench<'t> {
         let ended = sink.apply(&mut out.state, &out.pipe);
         self.killed |= matches!(ended, Ended::Killed);
         match ended {
-            Ended::Panicked(why) => Err(format!("apply panicked: {why}")),
+            Ended::Broke(why) => Err(format!("apply {why}")),
             ended @ (Ended::Answered(_) | Ended::Killed) => Ok(ended),
         }
     }
@@ -439,7 +441,7 @@ impl<'t> Bench<'t> {
                 self.evidence.strengths.insert(Strength::DroppedFuture);
                 Ok(None)
             }
-            Ended::Panicked(why) => Err(why),
+            Ended::Broke(why) => Err(why),
         }
     }
 
@@ -460,7 +462,7 @@ impl<'t> Bench<'t> {
     pub(crate) fn answer(&mut self, out: &mut Out) -> Result<Result<Ack, SinkError>, Broken> {
         match self.apply(out)? {
             Ended::Answered(answer) => Ok(answer),
-            Ended::Killed | Ended::Panicked(_) => Err("the sink read beyond the end of its batch".into()),
+            Ended::Killed | Ended::Broke(_) => Err("the sink read beyond the end of its batch".into()),
         }
     }
 
@@ -479,7 +481,7 @@ impl<'t> Bench<'t> {
                 Err(error) => error,
             };
             if !matches!(error.class(), FailureClass::Transient | FailureClass::Unknown) {
-                return Err(format!("a batch was refused: {}", told(error)));
+                return Err(self.refused(error));
             }
             self.delivery.failed(out.state);
             let stored = self.position()?;
@@ -496,6 +498,20 @@ impl<'t> Bench<'t> {
             out = Out { state, pipe: Pipe::default() };
         }
         Err(format!("a batch failed {ATTEMPTS_MAX} times"))
+    }
+
+    /// A batch was refused that goes on from what was acknowledged last: told with what became of that position.
+    fn refused(&mut self, error: SinkError) -> Broken {
+        let conditional = matches!(error.class(), FailureClass::Stale | FailureClass::Fenced);
+        let mut why = format!("a batch was refused: {}", told(error));
+        let want = self.delivery.durable().map(Position::encode).unwrap_or_default();
+        if let (true, Ok(have)) = (conditional && self.level == Level::ExactlyOnce, self.position()) {
+            let have = have.as_ref().map(Position::encode).unwrap_or_default();
+            if want != have {
+                why += &format!(" ← the position that it gives back {}", differs(&want, &have));
+            }
+        }
+        why
     }
 
     /// The end of an attempt whose answer may have been lost on the way.
@@ -522,7 +538,13 @@ impl<'t> Bench<'t> {
                 process::say("checkpoint", &ack.position().encode());
             }
         }
+        self.acknowledged += 1;
         self.delivery.accept(out.state, ack).map_err(|why| why.to_string())
+    }
+
+    /// Batches that the sink has acknowledged itself.
+    pub(crate) const fn acknowledged(&self) -> u64 {
+        self.acknowledged
     }
 
     /// A batch that is applied once more.
@@ -557,7 +579,7 @@ impl<'t> Bench<'t> {
         let sink = self.sink.as_mut().ok_or_else(|| kit("no sink is open"))?;
         match sink.position() {
             Ended::Answered(answer) => Ok(answer),
-            Ended::Panicked(why) => Err(format!("position panicked: {why}")),
+            Ended::Broke(why) => Err(format!("position {why}")),
             Ended::Killed => {
                 self.killed = true;
                 Err("the sink died as it was asked for the position".into())
@@ -629,6 +651,26 @@ pub(crate) fn told(error: SinkError) -> String {
     error.into_inner().map_or(text.clone(), |inner| format!("{text}: {inner}"))
 }
 
+/// Where two texts differ, with a little around it.
+pub(crate) fn differs(want: &str, have: &str) -> String {
+    let same = want.char_indices().zip(have.chars()).find(|((_, want), have)| want != have);
+    let at = same.map_or(want.len().min(have.len()), |((at, _), _)| at);
+    let from = want.char_indices().map(|(from, _)| from).find(|from| from + 24 >= at).unwrap_or(0);
+    let part = |text: &str| {
+        let dots = if from > 0 { "…" } else { "" };
+        text.get(from..).map_or_else(|| "nothing".into(), |text| format!("{dots}{}", clipped(text)))
+    };
+    format!("is {} instead of {} (byte {at} of {})", part(have), part(want), want.len())
+}
+
+/// A text that may be long, for a person.
+pub(crate) fn clipped(text: &str) -> String {
+    match text.char_indices().nth(120) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}… ({} bytes)", text.get(..at).unwrap_or_default(), text.len()),
+    }
+}
+
 pub(crate) fn same(want: &[Applied], have: &[Applied]) -> Result<(), Broken> {
     let at = want.iter().zip(have).take_while(|(want, have)| want == have).count();
     if want.len() == have.len() && at == want.len() {
@@ -636,11 +678,15 @@ pub(crate) fn same(want: &[Applied], have: &[Applied]) -> Result<(), Broken> {
     }
     let one = |list: &[Applied]| {
         list.get(at).map_or("nothing".into(), |a| {
-            format!("{} {} {} {}", a.op, a.table, a.key, a.note).trim_end().to_owned()
+            clipped(format!("{} {} {} {}", a.op, a.table, a.key, a.note).trim_end())
         })
     };
+    let (all, each) = match want.iter().chain(have).all(|applied| applied.op == "row") {
+        true => ("rows are stored", "row"),
+        false => ("changes are stored", "change"),
+    };
     Err(format!(
-        "{} changes are stored, {} were committed; the first difference is at change {}: {} instead of {}",
+        "{} {all}, {} were committed; the first difference is at {each} {}: {} instead of {}",
         have.len(),
         want.len(),
         at + 1,

@@ -20,6 +20,8 @@ use crate::target::{Applied, Stored};
 
 /// What is kept of a table that is emptied.
 const EMPTIED: &str = "truncate";
+/// What is kept of a database that is dropped, which stands where a table does.
+const DROPPED: &str = "drop_database";
 /// What is kept of a table that takes another name, which stands where a key does.
 const RENAMED: &str = "rename";
 /// What is kept of a table whose copy begins.
@@ -39,8 +41,8 @@ struct Held {
 /// A change, and the image after it as JSON text.
 #[derive(Clone)]
 pub struct Kept {
-    /// The change; `truncate` for a table that is emptied or gone, `rename` for one that takes another name, `begins` for
-    /// one whose copy begins.
+    /// The change; `truncate` for a table that is emptied or gone, `drop_database` for all of a database, `rename` for a
+    /// table that takes another name, `begins` for one whose copy begins.
     pub applied: Applied,
     /// Empty for a deleted row.
     pub image: String,
@@ -66,7 +68,8 @@ impl Disk {
     #[must_use]
     pub fn stored(&self) -> Stored {
         let held = self.held();
-        let changes = held.rows.iter().filter(|kept| ![EMPTIED, RENAMED].contains(&&*kept.applied.op));
+        let changes =
+            held.rows.iter().filter(|kept| ![EMPTIED, DROPPED, RENAMED].contains(&&*kept.applied.op));
         Stored {
             applied: changes.map(|kept| kept.applied.clone()).collect(),
             position: held.position.clone(),
@@ -82,6 +85,9 @@ impl Disk {
             let table = &kept.applied.table;
             match kept.applied.op.as_str() {
                 EMPTIED | BEGUN => rows.retain(|row| row.applied.table != *table),
+                DROPPED => {
+                    rows.retain(|row| row.applied.table.split_once('.').is_none_or(|(db, _)| db != table))
+                }
                 RENAMED => {
                     for row in rows.iter_mut().filter(|row| row.applied.table == *table) {
                         row.applied.table.clone_from(&kept.applied.key);
@@ -274,9 +280,8 @@ pub fn followed(change: &SchemaChange) -> Vec<Kept> {
             let takes = moves.iter().filter_map(to).map(|to| kept(RENAMED, format!("to {to}"), &to));
             leaves.chain(takes).collect()
         }
-        // The kit drops no database.
-        SchemaEffect::DropDatabase(_)
-        | SchemaEffect::Nothing
+        SchemaEffect::DropDatabase(schema) => vec![kept(DROPPED, schema.clone(), "")],
+        SchemaEffect::Nothing
         | SchemaEffect::CreateTable { .. }
         | SchemaEffect::CreateTableLike { .. }
         | SchemaEffect::Unfollowed(_) => Vec::new(),

@@ -3,7 +3,9 @@
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    time::Instant,
+    sync::mpsc::{self, RecvTimeoutError, Sender},
+    thread,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -11,7 +13,7 @@ use crate::{
     bench::{Bench, Broken},
     process::{self, Child},
     report::{Outcome, Report, Verdict},
-    subject::panic_text,
+    subject::{be_patient, panic_text},
     table::{IN_A_PROCESS_OF_ITS_OWN, MEASURED_ON_LINUX, RULES},
     target::{Target, Trouble},
 };
@@ -77,7 +79,11 @@ pub struct Check {
     seed: u64,
     child: Option<Child>,
     artifact: Option<Artifact>,
+    patience: Option<Duration>,
 }
+
+/// The deadline after which a pipeline gives a batch up.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Check {
     /// In this process alone, with seed 1.
@@ -94,6 +100,13 @@ impl Check {
     /// What is to die dies in a process of its own, for targets with an address.
     pub fn child(mut self, child: Child) -> Self {
         self.child = Some(child);
+        self
+    }
+
+    /// With another time for which a call may wait without being woken, 60 seconds where nothing is said. An async call
+    /// is dropped then and its rule fails; of a blocking one, which cannot be, standard error tells the rule.
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
         self
     }
 
@@ -129,10 +142,21 @@ impl Check {
     /// Runs one rule.
     pub fn run_rule<T: Target>(&self, rule: &'static Rule, target: &mut T) -> Outcome {
         process::serve::<T>();
-        if let Some(why) = skipped(rule, target).or_else(|| self.lacks_process(rule, target)) {
+        match skipped(rule, target) {
+            Some(why) => Outcome::new(rule, Verdict::Skipped(why)),
+            None => self.run_skipped(rule, target),
+        }
+    }
+
+    /// Runs one rule, though the target may decline it or promise less.
+    pub(crate) fn run_skipped<T: Target>(&self, rule: &'static Rule, target: &mut T) -> Outcome {
+        if let Some(why) = self.lacks_process(rule, target) {
             return Outcome::new(rule, Verdict::Skipped(why));
         }
         let began = Instant::now();
+        let patience = self.patience.unwrap_or(PATIENCE);
+        be_patient(patience);
+        let _watched = watched(rule.id, patience);
         let level = target.level();
         let mut bench = Bench::new(target, level, self.seed);
         bench.dies_by(self.child.clone());
@@ -158,6 +182,19 @@ impl Check {
         };
         Some(format!("done in a process of its own: it needs {lacks}"))
     }
+}
+
+/// Tells of a rule that takes long, until what it gives is dropped: a blocking call that hangs cannot be ended.
+fn watched(id: &'static str, patience: Duration) -> Sender<()> {
+    let (over, wait) = mpsc::channel();
+    thread::spawn(move || {
+        if wait.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            eprintln!(
+                "capstan-conformance: {id} has run for {patience:?}: does a call of the sink never return?"
+            );
+        }
+    });
+    over
 }
 
 /// Why a rule is not run.

@@ -7,7 +7,7 @@ use capstan_core::{
     assemble::{Assembler, Setup},
     binlog::{FileReader, rows::RowsEvent},
     capture::CapturedSet,
-    deliver::{Advance, CopyState, Event, Op, Position, Seq, SnapshotChunk, TableCopy},
+    deliver::{Advance, CopiedTable, CopyState, Event, Op, Position, Seq, SnapshotChunk, TableCopy},
     gtid::{Gtid, GtidSet},
 };
 use capstan_fake_source::{
@@ -44,6 +44,7 @@ const CREATIONS: &[&str] = &[
      choice SET('a','b','c') CHARACTER SET utf8mb4, size ENUM('small','large') CHARACTER SET utf8mb4, \
      stamp TIMESTAMP(6) NULL, fixed BINARY(4))",
     "CREATE TABLE documents (id BIGINT NOT NULL PRIMARY KEY, document JSON)",
+    "CREATE TABLE volumes (id BIGINT NOT NULL PRIMARY KEY, text LONGTEXT CHARACTER SET utf8mb4, bytes LONGBLOB)",
 ];
 
 /// The creations that a position does not hold.
@@ -67,7 +68,7 @@ pub(crate) const KEYLESS: &str = "heap";
 const MAGIC: [u8; 4] = *b"\xfebin";
 const STARTED_AT: u32 = 1_790_000_000;
 const SERVER_ID: u32 = 1;
-const ROW_EVENT_MAX: usize = 1 << 20;
+const ROW_EVENT_MAX: usize = 4 << 20;
 /// Above every transaction of the kit, so that it is handed over whole.
 const WHOLE: usize = 64 << 20;
 
@@ -194,7 +195,12 @@ impl Tx {
 
     /// Inserts one row into a table of its own.
     pub(crate) fn row(gno: u64, table: &Table, row: Vec<Value>) -> Self {
-        let bodies = Group::changes(&[(table, vec![RowChange::Insert(row)])], &End::Xid);
+        Self::change(gno, table, RowChange::Insert(row))
+    }
+
+    /// Changes one row of a table of its own.
+    pub(crate) fn change(gno: u64, table: &Table, change: RowChange) -> Self {
+        let bodies = Group::changes(&[(table, vec![change])], &End::Xid);
         Self { gtid: parse(&format!("{SOURCE}:{gno}")), bodies }
     }
 
@@ -301,8 +307,13 @@ pub(crate) fn events(
 }
 
 /// The table that is copied.
-pub(crate) fn copied() -> (String, String) {
-    ("shop".into(), "orders".into())
+pub(crate) fn copied() -> CopiedTable {
+    copy_of("orders")
+}
+
+/// A table that is copied.
+pub(crate) fn copy_of(table: &str) -> CopiedTable {
+    ("shop".into(), table.into())
 }
 
 /// The last row event of a transaction of its own, and the number of that transaction.
@@ -330,7 +341,7 @@ pub(crate) fn row_event(
     Ok((seq, found.ok_or("a transaction without rows")?))
 }
 
-/// A chunk of its copy; of one row that is marked as left out only the table is taken.
+/// A chunk of the copy of the table that these rows are of.
 pub(crate) fn chunk(
     rows: &[Step],
     number: u64,
@@ -341,7 +352,8 @@ pub(crate) fn chunk(
     let none = [insert("orders", 0)];
     let (seq, event) = row_event(if rows.is_empty() { &none } else { rows }, position, next)?;
     let table = Arc::clone(event.table());
-    let mut copy = position.copies().get(&copied()).cloned().unwrap_or_else(TableCopy::waiting);
+    let name = copy_of(table.table());
+    let mut copy = position.copies().get(&name).cloned().unwrap_or_else(TableCopy::waiting);
     copy.state = CopyState::Copying;
     copy.gtid_set = position.gtid_set().clone();
     copy.chunks = number + 1;
@@ -354,7 +366,7 @@ pub(crate) fn chunk(
         number,
         gtid_set: position.gtid_set().clone(),
         last,
-        advance: Box::new(Advance { copies: [(copied(), copy)].into(), ..Advance::default() }),
+        advance: Box::new(Advance { copies: [(name, copy)].into(), ..Advance::default() }),
     })
 }
 

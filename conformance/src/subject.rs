@@ -2,6 +2,7 @@
 
 use std::{
     any::Any,
+    cell::Cell,
     collections::VecDeque,
     fmt,
     future::Future,
@@ -13,6 +14,7 @@ use std::{
     },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
+    time::{Duration, Instant},
 };
 
 use capstan_core::deliver::{Ack, BatchState, BlockingSink, Event, Feed, Position, Sink, SinkError};
@@ -42,8 +44,8 @@ pub enum Ended<T> {
     Answered(T),
     /// The kit killed it while it waited for more of a transaction.
     Killed,
-    /// It panicked.
-    Panicked(String),
+    /// It panicked, or never answers: what it did.
+    Broke(String),
 }
 
 pub(crate) mod sealed {
@@ -90,7 +92,7 @@ impl<T> Ended<Result<T, ()>> {
         match self {
             Self::Answered(Ok(answer)) => Ended::Answered(answer),
             Self::Answered(Err(())) | Self::Killed => Ended::Killed,
-            Self::Panicked(why) => Ended::Panicked(why),
+            Self::Broke(why) => Ended::Broke(why),
         }
     }
 }
@@ -110,13 +112,33 @@ fn guarded<T>(call: impl FnOnce() -> T) -> Ended<T> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(answer) => Ended::Answered(answer),
         Err(payload) if payload.is::<Kill>() => Ended::Killed,
-        Err(payload) => Ended::Panicked(panic_text(payload.as_ref())),
+        Err(payload) if payload.is::<Stuck>() => {
+            Ended::Broke(format!("has not answered for {:?}, and nothing has woken it", patience()))
+        }
+        Err(payload) => Ended::Broke(format!("panicked: {}", panic_text(payload.as_ref()))),
     }
 }
 
 pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}
+
+/// What unwinds a call that never answers.
+struct Stuck;
+
+thread_local! {
+    static PATIENCE: Cell<Duration> = const { Cell::new(Duration::from_secs(60)) };
+}
+
+/// How long a future may wait without being woken.
+pub(crate) fn patience() -> Duration {
+    PATIENCE.get()
+}
+
+/// What runs on this thread is waited for so long.
+pub(crate) fn be_patient(patience: Duration) {
+    PATIENCE.set(patience);
 }
 
 struct Unpark(Thread);
@@ -137,7 +159,13 @@ fn wait<F: Future>(future: F, pipe: &Pipe) -> Option<F::Output> {
             Poll::Ready(output) => return Some(output),
             Poll::Pending if pipe.is_killed() && process::in_child() => process::brink(),
             Poll::Pending if pipe.is_killed() || !pipe.waits_on() => return None,
-            Poll::Pending => thread::park(),
+            Poll::Pending => {
+                let began = Instant::now();
+                thread::park_timeout(patience());
+                if began.elapsed() >= patience() {
+                    resume_unwind(Box::new(Stuck));
+                }
+            }
         }
     }
 }

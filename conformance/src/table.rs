@@ -148,6 +148,12 @@ pub const RULES: &[Rule] = &[
         run: position::keeps_tags,
     },
     Rule {
+        id: "position_of_any_length",
+        level: ExactlyOnce,
+        text: "A position is as long as its GTID set: one of more than 64 KiB is stored whole.",
+        run: position::of_any_length,
+    },
+    Rule {
         id: "progress_is_stored",
         level: ExactlyOnce,
         text: "The position holds every processed transaction, captured or filtered: a batch of nothing but Progress is stored.",
@@ -264,13 +270,19 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "dropped_table_is_gone",
         level: AtLeastOnce,
-        text: "DROP TABLE is followed: the rows are gone with their table, and its name is free for another.",
+        text: "DROP is followed, of tables and of a database: the rows are gone with their table, and its name is free for another.",
         run: schema::dropped,
+    },
+    Rule {
+        id: "existing_table_is_kept",
+        level: AtLeastOnce,
+        text: "CREATE TABLE IF NOT EXISTS of a table that is there changes nothing: its rows stay.",
+        run: schema::made_again,
     },
     Rule {
         id: "renamed_table_keeps_its_rows",
         level: AtLeastOnce,
-        text: "RENAME is followed: the rows go with their table, and its old name is free for another.",
+        text: "RENAME is followed, all of its tables at once: the rows go with their table, and its old name is free for another.",
         run: schema::renamed,
     },
     Rule {
@@ -280,9 +292,15 @@ pub const RULES: &[Rule] = &[
         run: schema::key_changes,
     },
     Rule {
+        id: "keys_are_told_apart",
+        level: AtLeastOnce,
+        text: "A row is found by its key, digit by digit, from the least BIGINT to the largest: keys that a double or 32 bits take for one are two.",
+        run: schema::keys_apart,
+    },
+    Rule {
         id: "update_stores_the_new_row",
         level: AtLeastOnce,
-        text: "An update carries the row before and after; after is what takes effect.",
+        text: "An update carries the row before and after; after is what takes effect, NULL as any other value.",
         run: schema::after_image,
     },
     Rule {
@@ -300,7 +318,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         id: "snapshot_chunks_are_stored",
         level: AtLeastOnce,
-        text: "The rows of every chunk of an initial copy are stored, once each.",
+        text: "The rows of every chunk of an initial copy are stored, once each, and those of one table beside another's.",
         run: snapshot::chunks,
     },
     Rule {
@@ -362,5 +380,11 @@ pub const RULES: &[Rule] = &[
         level: AtLeastOnce,
         text: "JSON is stored as a document, its numbers as the server has them.",
         run: values::documents,
+    },
+    Rule {
+        id: "long_values_survive",
+        level: AtLeastOnce,
+        text: "A value is stored whole however long it is: text of more than 64 KiB, bytes of more than 1 MiB.",
+        run: values::volumes,
     },
 ];

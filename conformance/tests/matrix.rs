@@ -12,12 +12,13 @@
 mod lines;
 mod sinks;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use capstan_conformance::{
-    Blocking, Check, Child, Level, RULES, Report, Stored, Target, Trouble, Verdict, check, check_rule,
+    Async, Blocking, Check, Child, Level, RULES, Report, Stored, Target, Trouble, Verdict, check, check_rule,
     reference::{Disk, Memory},
 };
+use capstan_core::deliver::{Ack, Batch, Position, Sink, SinkError};
 use lines::LinesTarget;
 use sinks::{Fault, FaultyTarget, FilesTarget, LaterTarget, Slip};
 
@@ -52,14 +53,23 @@ const MATRIX: &[(Fault, &str, &str)] = &[
         "batch_is_atomic dies_at_fault_points",
         "2 changes are stored, 0 were committed",
     ),
+    (Fault::NeverAcknowledges, "acknowledged_is_durable", "nothing was acknowledged"),
     (Fault::WritesBehind, "acknowledged_is_durable", "while the sink is open: 0 changes are stored"),
     (Fault::ReplaysItsJournal, "killed_after_the_write_once", "6 changes are stored, 4 were committed"),
     (Fault::ForgetsTheLast, "duplicates_are_bounded killed_after_the_write_once", "is stored 0 times"),
     (Fault::TwoWrites, "dies_at_fault_points", "killed at between"),
     (Fault::AsciiPosition, "position_reads_back", "refused"),
     (Fault::PositionInMemory, "position_reads_back", "the acknowledgement said"),
-    (Fault::Ordinal, "position_is_a_set", "refused"),
+    (Fault::Ordinal, "position_is_a_set position_of_any_length", "1-9\",\"last\""),
     (Fault::OneSource, "position_keeps_sources", "refused"),
+    (Fault::CutsPosition, "position_of_any_length", "position_read_failed"),
+    (Fault::EpochsAsDoubles, "position_reads_back", "the position that it gives back is …"),
+    (
+        Fault::DropsCopies,
+        "position_reads_back snapshot_chunks_are_stored empty_table_is_copied copy_begins_anew handoff_is_once \
+         chunk_again_is_refused",
+        "\"copies\":",
+    ),
     (Fault::DropsTags, "position_keeps_tags", "refused"),
     (Fault::DropsProgress, "progress_is_stored idle_stream_moves_on", "instead of"),
     (Fault::ThrottlesProgress, "idle_stream_moves_on", "Progress 2 of an idle stream"),
@@ -92,43 +102,53 @@ const MATRIX: &[(Fault, &str, &str)] = &[
     (Fault::CachesColumns, "schema_change_in_place", "the new column is not there"),
     (
         Fault::ForgetsCreation,
-        "schema_change_moves_position dropped_table_is_gone renamed_table_keeps_its_rows",
+        "schema_change_moves_position dropped_table_is_gone existing_table_is_kept renamed_table_keeps_its_rows",
         "its position is not stored",
     ),
     (Fault::ForgetsTruncate, "truncate_empties", "were committed"),
-    (Fault::ForgetsDrop, "dropped_table_is_gone", "4 changes are stored, 2 were committed"),
+    (Fault::ForgetsDrop, "dropped_table_is_gone", "5 rows are stored, 2 were committed"),
+    (Fault::DropsOneTable, "dropped_table_is_gone", "3 rows are stored, 2 were committed"),
+    (Fault::KeepsDatabase, "dropped_table_is_gone", "a database was dropped: 2 rows are stored, 1 were"),
+    (Fault::EmptiesExisting, "existing_table_is_kept", "0 rows are stored, 2 were committed"),
     (
         Fault::ForgetsRename,
         "renamed_table_keeps_its_rows",
         "row shop.older 2 new instead of row shop.older 1 new",
     ),
+    (Fault::ForgetsAlterRename, "renamed_table_keeps_its_rows", "a table was renamed by ALTER: 4 rows are"),
+    (Fault::RenamesInTurn, "renamed_table_keeps_its_rows", "two tables changed places: 4 rows are"),
+    (Fault::KeepsWhatLeft, "renamed_table_keeps_its_rows", "a table left the captured ones: 4 rows are"),
+    (Fault::KeysAsDoubles, "keys_are_told_apart", "change 3: insert shop.orders -9223372036854776000"),
     (Fault::KeysByBefore, "key_change_moves_the_row", "update shop.orders 1 instead of update shop.orders 3"),
-    (Fault::LeavesTheOldKey, "key_change_moves_the_row", "3 changes are stored, 2 were committed"),
-    (Fault::IgnoresSchema, "tables_are_told_apart", "instead of"),
+    (Fault::LeavesTheOldKey, "key_change_moves_the_row", "3 rows are stored, 2 were committed"),
+    (Fault::IgnoresSchema, "tables_are_told_apart dropped_table_is_gone", "instead of"),
     (Fault::FoldsCase, "tables_are_told_apart", "instead of delete shop.Orders 1"),
     (Fault::StopsAtSchemaChange, "create_select_is_one", "1 changes are stored, 3 were committed"),
     (Fault::StoresBefore, "update_stores_the_new_row", "says \"new\" instead of"),
+    (Fault::KeepsOldForNull, "update_stores_the_new_row", "says \"new\" instead of null"),
     (Fault::StopsAtAbsent, "absent_row_is_settled", "2 changes are stored, 4 were committed"),
     (Fault::DropsDuplicates, "rows_without_key_are_kept", "4 changes are stored, 6 were committed"),
     (Fault::UpdatesAllAlike, "rows_without_key_are_kept", "instead of row shop.heap 1 new"),
     (
         Fault::FirstChunkOnly,
         "snapshot_chunks_are_stored handoff_is_once",
-        "2 changes are stored, 3 were committed",
+        "4 changes are stored, 5 were committed",
     ),
+    (Fault::CopiesOneTable, "snapshot_chunks_are_stored", "3 changes are stored, 5 were committed"),
     (Fault::IgnoresEmptyChunks, "empty_table_is_copied", "stored of it is waiting"),
     (Fault::KeepsBeforeCopy, "copy_begins_anew", "were committed"),
     (Fault::HidesBeginnings, "copy_begins_anew", "a copy began twice; 0 beginnings are stored"),
     (Fault::ChunksAtTheEnd, "handoff_is_once", "first difference is at change 1"),
     (Fault::ComparesSets, "chunk_again_is_refused", "the same chunk was acknowledged twice"),
     (Fault::Signed, "values_survive", "column largest is -1"),
-    (Fault::NullIsEmpty, "values_survive", "column nothing"),
+    (Fault::NullIsEmpty, "update_stores_the_new_row values_survive", "column nothing"),
     (Fault::LosesBytes, "text_survives", "column text"),
     (Fault::FloatsDecimals, "decimals_survive", "column price"),
     (Fault::ZeroDateIsNull, "temporals_survive", "column day is null"),
     (Fault::YearsAfter1900, "kinds_survive", "column year is 1900"),
     (Fault::StripsZeros, "kinds_survive", "column fixed"),
     (Fault::FloatsDocuments, "documents_survive", "column document"),
+    (Fault::CutsText, "long_values_survive", "column text is …"),
 ];
 
 fn failed(report: &Report) -> Vec<&'static str> {
@@ -263,15 +283,15 @@ fn ids_are_permanent() {
                 aborted_leaves_no_trace comes_again_once killed_leaves_no_part killed_at_every_step \
                 batch_is_atomic acknowledged_is_durable duplicates_are_bounded \
                 killed_after_the_write_once killed_at_any_moment dies_at_fault_points given_up_is_settled dropped_leaves_no_part \
-                position_reads_back position_is_a_set position_keeps_sources position_keeps_tags \
+                position_reads_back position_is_a_set position_keeps_sources position_keeps_tags position_of_any_length \
                 progress_is_stored idle_stream_moves_on newer_format_is_refused backup_goes_on \
                 claim_is_stored claim_over_another_is_fenced claim_over_nothing_is_fenced \
                 wiped_target_is_refused fenced two_owners one_of_two_at_once stale_is_refused late_commit_is_refused \
-                lost_answer_once schema_change_in_place schema_change_moves_position create_select_is_one tables_are_told_apart truncate_empties dropped_table_is_gone renamed_table_keeps_its_rows \
-                key_change_moves_the_row update_stores_the_new_row absent_row_is_settled \
+                lost_answer_once schema_change_in_place schema_change_moves_position create_select_is_one tables_are_told_apart truncate_empties dropped_table_is_gone existing_table_is_kept renamed_table_keeps_its_rows \
+                key_change_moves_the_row keys_are_told_apart update_stores_the_new_row absent_row_is_settled \
                 rows_without_key_are_kept snapshot_chunks_are_stored empty_table_is_copied \
                 copy_begins_anew handoff_is_once chunk_again_is_refused values_survive text_survives \
-                decimals_survive temporals_survive kinds_survive documents_survive";
+                decimals_survive temporals_survive kinds_survive documents_survive long_values_survive";
     assert_eq!(ids.join(" "), want);
 }
 
@@ -382,4 +402,39 @@ fn a_panic_is_the_failure_of_its_rule() {
     }
     let outcome = check_rule("order_within", &mut Panics).unwrap();
     assert_eq!(outcome.verdict, Verdict::Failed("panicked: cannot open".into()));
+}
+
+/// Answers nothing, and nobody wakes who waits for it.
+struct Silent;
+
+impl Sink for Silent {
+    async fn position(&mut self) -> Result<Option<Position>, SinkError> {
+        Ok(None)
+    }
+
+    async fn apply(&mut self, _: Batch<'_>) -> Result<Ack, SinkError> {
+        std::future::pending().await
+    }
+}
+
+impl Target for Silent {
+    type Sink = Async<Self>;
+
+    fn open(&mut self) -> Result<Self::Sink, Trouble> {
+        Ok(Async(Self))
+    }
+
+    fn probe(&mut self) -> Result<Stored, Trouble> {
+        Ok(Stored::default())
+    }
+}
+
+#[test]
+fn a_sink_that_never_answers_fails_and_does_not_hang() {
+    let check = Check::new().patience(Duration::from_millis(50));
+    let outcome = check.run_rule(&RULES[0], &mut Silent);
+    assert!(
+        outcome.verdict.why().is_some_and(|why| why.contains("apply has not answered for 50ms")),
+        "{outcome:?}"
+    );
 }

@@ -41,6 +41,7 @@ pub(crate) fn atomic(bench: &mut Bench<'_>) -> Result<(), Broken> {
 pub(crate) fn acknowledged(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.start_process()?;
     let mut steps = Vec::new();
+    let before = bench.acknowledged();
     // What is written a moment later is not seen at once every time.
     for key in 1..=5_i64 {
         let more = [insert("orders", key), insert("lines", key)];
@@ -56,6 +57,9 @@ pub(crate) fn acknowledged(bench: &mut Bench<'_>) -> Result<(), Broken> {
         if bench.level() == Level::ExactlyOnce && stored.position != durable {
             return Err("while the sink is open another position is stored than was acknowledged".into());
         }
+    }
+    if bench.acknowledged() == before {
+        return Err("nothing was acknowledged: each batch was written and then reported as a failure".into());
     }
     Ok(())
 }

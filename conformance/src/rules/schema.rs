@@ -1,8 +1,8 @@
 //! Tables and their rows: what comes, changes and goes.
 
 use capstan_core::deliver::FailureClass;
-use capstan_fake_source::event::{Column, Table, Value};
-use serde_json::Value as Json;
+use capstan_fake_source::event::{Column, RowChange, Table, Value};
+use serde_json::{Value as Json, json};
 
 use crate::{
     bench::{Bench, Broken, kit},
@@ -64,39 +64,89 @@ pub(crate) fn truncated(bench: &mut Bench<'_>) -> Result<(), Broken> {
 const CREATE_ORDERS: &str =
     "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(100) CHARACTER SET utf8mb4)";
 
-/// A table is dropped, and another one takes its name.
+/// Two tables are dropped at once, and another one takes the name of one of them; then a database goes with its tables.
 pub(crate) fn dropped(bench: &mut Bench<'_>) -> Result<(), Broken> {
-    let before = [insert("orders", 1), insert("orders", 2), insert("lines", 1)];
+    let before =
+        [insert("orders", 1), insert("orders", 2), insert("lines", 1), insert("orders", 1).of("store")];
     let after = insert("orders", 1).noted("another");
+    let gone = [emptied("orders"), emptied("lines")];
     bench.start_process()?;
     bench.send(vec![
         Tx::new(1, &before),
-        Tx::ddl(2, "DROP TABLE orders"),
+        Tx::ddl(2, "DROP TABLE orders, `lines`"),
         Tx::ddl(3, CREATE_ORDERS),
         Tx::new(4, &[after]),
     ])?;
     bench.drain()?;
-    let [a, b, c] = before;
-    bench.holds(&[a, b, c, emptied("orders"), after])
+    let all = [before.as_slice(), &gone, &[after]].concat();
+    bench.holds(&all)?;
+    bench.start_process()?;
+    bench.send(vec![Tx::ddl(5, "DROP DATABASE store")])?;
+    bench.drain()?;
+    bench
+        .holds(&[all.as_slice(), &[emptied("orders").of("store")]].concat())
+        .map_err(|why| format!("a database was dropped: {why}"))
 }
 
-/// A table takes another name, and another one takes its own.
+/// A table is made that is there.
+pub(crate) fn made_again(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let steps = [insert("orders", 1), insert("orders", 2), update("orders", 1)];
+    let again = CREATE_ORDERS.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS");
+    bench.start_process()?;
+    bench.send(vec![Tx::new(1, &steps[..2]), Tx::ddl(2, &again), Tx::new(3, &steps[2..])])?;
+    bench.drain()?;
+    bench.holds(&steps)
+}
+
+/// A table takes another name, and another one takes its own; the two change places; one moves by an ALTER, and one
+/// to where nobody looks.
 pub(crate) fn renamed(bench: &mut Bench<'_>) -> Result<(), Broken> {
-    let (before, after) = (insert("orders", 1), [insert("orders", 1).noted("another"), insert("older", 2)]);
+    let before = [insert("orders", 1), insert("lines", 7)];
+    let after = [insert("orders", 1).noted("another"), insert("older", 2)];
+    let rows = bench.storage().kept() == Keeps::Rows;
+    let mut all = before.to_vec();
+    let mut holds = |bench: &mut Bench<'_>, steps: &[Step], now: &[Step], how: &str| {
+        all.extend_from_slice(steps);
+        bench.holds(if rows { now } else { &all }).map_err(|why| format!("{how}: {why}"))
+    };
     bench.start_process()?;
     bench.send(vec![
-        Tx::new(1, &[before]),
+        Tx::new(1, &before),
         Tx::ddl(2, "RENAME TABLE orders TO older"),
         Tx::ddl(3, CREATE_ORDERS),
         Tx::new(4, &after),
     ])?;
     bench.drain()?;
-    let [a, b] = after;
-    let first = match bench.storage().kept() {
-        Keeps::Changes => before,
-        Keeps::Rows => insert("older", 1),
-    };
-    bench.holds(&[first, a, b])
+    let [line, first, second] = [before[1], insert("older", 1), insert("older", 2)];
+    holds(bench, &after, &[line, first, second, after[0]], "a table was renamed")?;
+    bench.start_process()?;
+    bench.send(vec![Tx::ddl(5, "RENAME TABLE orders TO aside, older TO orders, aside TO older")])?;
+    bench.drain()?;
+    let another = insert("older", 1).noted("another");
+    let [first, second] = [insert("orders", 1), insert("orders", 2)];
+    holds(bench, &[], &[line, first, second, another], "two tables changed places")?;
+    bench.start_process()?;
+    bench.send(vec![Tx::ddl(6, "ALTER TABLE older RENAME TO oldest")])?;
+    bench.drain()?;
+    let another = insert("oldest", 1).noted("another");
+    holds(bench, &[], &[line, first, second, another], "a table was renamed by ALTER")?;
+    bench.start_process()?;
+    bench.send(vec![Tx::ddl(7, "RENAME TABLE orders TO elsewhere.orders")])?;
+    bench.drain()?;
+    holds(bench, &[], &[line, another], "a table left the captured ones")
+}
+
+/// Keys that are one where they are kept as less than 64 bits with a sign, or as a floating-point number.
+const KEYS: [i64; 8] = [i64::MIN, -1, 0, 1, (1 << 32) + 1, 1 << 53, (1 << 53) + 1, i64::MAX];
+
+/// Rows of such keys, of which one changes and one goes.
+pub(crate) fn keys_apart(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let inserts = KEYS.map(|key| insert("orders", key));
+    let then = [update("orders", (1 << 53) + 1), delete("orders", (1 << 32) + 1).noted("new")];
+    bench.start_process()?;
+    bench.send(vec![Tx::new(1, &inserts), Tx::new(2, &then)])?;
+    bench.drain()?;
+    bench.holds(&[inserts.as_slice(), &then].concat())
 }
 
 /// An update changes the key, then another row takes the old one: in the end the two have changed places.
@@ -141,23 +191,31 @@ pub(crate) fn create_select(bench: &mut Bench<'_>) -> Result<(), Broken> {
     bench.holds(&[insert("orders", 1), a, b])
 }
 
-/// An update is what it leaves behind.
+/// An update is what it leaves behind, NULL too.
 pub(crate) fn after_image(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let columns = vec![Column::bigint("id").not_null(), Column::varchar("note", 400)];
+    let orders = Table::new(121, "shop", "orders", columns);
+    let row = |note: Value| vec![Value::Int(3), note];
+    let nulled = RowChange::Update(row(Value::Bytes(b"new".to_vec())), row(Value::Null));
     bench.start_process()?;
     bench.send(vec![
         Tx::new(1, &[insert("orders", 1)]),
         Tx::new(2, &[update("orders", 1)]),
         // A probe that took another table's row for it, or another key's, would prove nothing.
-        Tx::new(3, &[insert("orders", 2), insert("lines", 1)]),
+        Tx::new(3, &[insert("orders", 2), insert("lines", 1), insert("orders", 3)]),
+        Tx::change(4, &orders, nulled),
     ])?;
     bench.drain()?;
-    let have = bench.row("shop.orders", "1")?.ok_or("the row is not there")?;
-    let have: Json = serde_json::from_str(&have).map_err(|why| format!("the row is no JSON: {why}"))?;
-    match have.get("note").and_then(Json::as_str) {
-        Some("changed") => Ok(()),
-        Some(note) => Err(format!("after an update the row says {note:?} instead of \"changed\"")),
-        None => Err("the column note is not there".into()),
+    for (key, want) in [("1", json!("changed")), ("3", Json::Null)] {
+        let have = bench.row("shop.orders", key)?.ok_or("the row is not there")?;
+        let have: Json = serde_json::from_str(&have).map_err(|why| format!("the row is no JSON: {why}"))?;
+        match have.get("note") {
+            Some(note) if *note == want => {}
+            Some(note) => return Err(format!("after an update the row says {note} instead of {want}")),
+            None => return Err("the column note is not there".into()),
+        }
     }
+    Ok(())
 }
 
 /// A delete of a row that is not there, between two inserts.

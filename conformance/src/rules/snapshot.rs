@@ -7,13 +7,14 @@ use capstan_core::{
 
 use crate::{
     bench::{Bench, Broken, kit, same, told},
-    source::{Step, Tx, applied, copied, delete, emptied, insert, update},
+    source::{Step, Tx, applied, copied, copy_of, delete, emptied, insert, update},
     target::{Applied, Keeps},
 };
 
-/// An owner who is to copy a table.
+/// An owner who is to copy a table, and then another one.
 fn started(bench: &mut Bench<'_>) -> Result<(), Broken> {
-    bench.start_at(Position::new(GtidSet::new(), "`shop`.*").with_copies([copied()]));
+    let tables = [copied(), copy_of("lines")];
+    bench.start_at(Position::new(GtidSet::new(), "`shop`.*").with_copies(tables));
     bench.start_process()
 }
 
@@ -39,15 +40,21 @@ fn compared(bench: &mut Bench<'_>, steps: &[Step], order: fn(&mut [Applied])) ->
     same(&want, &have)
 }
 
-/// Two chunks.
+/// Two chunks of a table, and one of the next.
 pub(crate) fn chunks(bench: &mut Bench<'_>) -> Result<(), Broken> {
     started(bench)?;
-    let [a, b, c] = [insert("orders", 1), insert("orders", 2), insert("orders", 3)];
-    bench.chunk(&[a, b], 0, false)?;
-    bench.drain()?;
-    bench.chunk(&[c], 1, true)?;
-    bench.drain()?;
-    holds(bench, &[a, b, c])
+    let all = [
+        insert("orders", 1),
+        insert("orders", 2),
+        insert("orders", 3),
+        insert("lines", 1),
+        insert("lines", 2),
+    ];
+    for (rows, number, last) in [(&all[..2], 0, false), (&all[2..3], 1, true), (&all[3..], 0, true)] {
+        bench.chunk(rows, number, last)?;
+        bench.drain()?;
+    }
+    holds(bench, &all)
 }
 
 /// A table without rows.

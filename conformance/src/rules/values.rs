@@ -4,7 +4,7 @@ use capstan_fake_source::event::{Column, Table, Value};
 use serde_json::{Value as Json, json};
 
 use crate::{
-    bench::{Bench, Broken, kit},
+    bench::{Bench, Broken, clipped, differs, kit},
     source::Tx,
 };
 
@@ -153,6 +153,22 @@ pub(crate) fn documents(bench: &mut Bench<'_>) -> Result<(), Broken> {
     kept(bench, &Table::new(204, "shop", "documents", columns), row, 1, &want)
 }
 
+/// A text of more than 64 KiB, and bytes of more than 1 MiB.
+pub(crate) fn volumes(bench: &mut Bench<'_>) -> Result<(), Broken> {
+    let columns = vec![
+        Column::bigint("id").not_null(),
+        Column { collation: 255, ..Column::blob("text") },
+        Column::blob("bytes"),
+    ];
+    let text = "0123456789abcdef".repeat((1 << 12) + 1) + "é";
+    // Three bytes are four letters of Base64.
+    let times = (1 << 20) / 3 + 1;
+    let bytes = [0, 0xff, 0x27].repeat(times);
+    let want = json!({ "id": 1, "text": text, "bytes": "AP8n".repeat(times) });
+    let row = vec![Value::Int(1), Value::Bytes(text.into()), Value::Bytes(bytes)];
+    kept(bench, &Table::new(206, "shop", "volumes", columns), row, 1, &want)
+}
+
 const DATE: u8 = 10;
 const YEAR: u8 = 13;
 const BIT: u8 = 16;
@@ -164,6 +180,9 @@ const TIME2: u8 = 19;
 const JSON: u8 = 245;
 const NEWDECIMAL: u8 = 246;
 
+/// What of a value is shown whole.
+const SHOWN: usize = 200;
+
 /// The row is stored and is read back as `want`, column by column.
 fn kept(bench: &mut Bench<'_>, table: &Table, row: Vec<Value>, id: i64, want: &Json) -> Result<(), Broken> {
     bench.start_process()?;
@@ -174,7 +193,11 @@ fn kept(bench: &mut Bench<'_>, table: &Table, row: Vec<Value>, id: i64, want: &J
     for (column, want) in want.as_object().ok_or_else(|| kit("no object"))? {
         let have = have.get(column).ok_or_else(|| format!("column {column} is not there"))?;
         if have != want {
-            return Err(format!("column {column} is {have} instead of {want}"));
+            let (have, want) = (have.to_string(), want.to_string());
+            if want.len() > SHOWN {
+                return Err(format!("column {column} {}", differs(&want, &have)));
+            }
+            return Err(format!("column {column} is {} instead of {want}", clipped(&have)));
         }
     }
     Ok(())

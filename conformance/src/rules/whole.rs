@@ -79,7 +79,7 @@ pub(crate) fn dies_inside(bench: &mut Bench<'_>, _: u64) -> Result<(), Broken> {
 pub(crate) fn waits_for_more(bench: &mut Bench<'_>, mut out: Out) -> Result<(), Broken> {
     match bench.apply(&mut out)? {
         Ended::Killed => Ok(()),
-        Ended::Panicked(why) => Err(why),
+        Ended::Broke(why) => Err(why),
         Ended::Answered(Ok(_)) => Err("a transaction without an end was acknowledged".into()),
         Ended::Answered(Err(error)) => {
             Err(format!("a transaction that has not come to its end was refused: {}", told(error)))

@@ -34,6 +34,8 @@ pub enum Fault {
     WritesParts,
     /// Writes each transaction of a batch at its end, and the position at the batch's.
     WritesEachTransaction,
+    /// Writes each batch and reports that it does not know whether it did.
+    NeverAcknowledges,
     /// Writes two rows with the next call, or when it is closed.
     WritesBehind,
     /// Writes the last batch once more at its start, if nobody has asked for the position since.
@@ -51,6 +53,12 @@ pub enum Fault {
     Ordinal,
     /// Stores the numbers of one source.
     OneSource,
+    /// Stores the first 65,535 bytes.
+    CutsPosition,
+    /// Stores the epoch as a floating-point number.
+    EpochsAsDoubles,
+    /// Stores the position without what it says of initial copies.
+    DropsCopies,
     /// Stores GTIDs without their tags.
     DropsTags,
     /// Writes nothing for a batch without changes.
@@ -95,8 +103,22 @@ pub enum Fault {
     ForgetsTruncate,
     /// Leaves the rows of a table that is gone.
     ForgetsDrop,
+    /// Leaves the rows of all tables of a `DROP TABLE` but the first.
+    DropsOneTable,
+    /// Leaves the rows of a database that is dropped.
+    KeepsDatabase,
     /// Leaves the rows of a table that takes another name under the old one.
     ForgetsRename,
+    /// Knows no renames but those of `RENAME TABLE`.
+    ForgetsAlterRename,
+    /// Renames the tables of a statement one after the other.
+    RenamesInTurn,
+    /// Leaves the rows of a table that is renamed to where it is not captured.
+    KeepsWhatLeft,
+    /// Empties a table that a `CREATE TABLE IF NOT EXISTS` finds there.
+    EmptiesExisting,
+    /// Knows keys as floating-point numbers.
+    KeysAsDoubles,
     /// Finds an updated row under its old key and leaves it there.
     KeysByBefore,
     /// Writes a row under its new key and leaves the one under the old key.
@@ -109,6 +131,8 @@ pub enum Fault {
     StopsAtSchemaChange,
     /// Writes the row as it was before an update.
     StoresBefore,
+    /// Leaves what a column had where an update sets it to NULL.
+    KeepsOldForNull,
     /// Reads no further in a transaction that changes a row which is not there.
     StopsAtAbsent,
     /// Takes two equal rows for one.
@@ -118,6 +142,8 @@ pub enum Fault {
 
     /// Takes the first chunk of a copy for all of it.
     FirstChunkOnly,
+    /// Copies the table whose chunk comes first, and no other.
+    CopiesOneTable,
     /// Writes nothing for a chunk without rows.
     IgnoresEmptyChunks,
     /// Leaves what a table has when its copy begins.
@@ -133,6 +159,8 @@ pub enum Fault {
     Signed,
     /// Reads NULL as the empty string.
     NullIsEmpty,
+    /// Stores the first 65,535 bytes of a text.
+    CutsText,
     /// Puts a question mark where bytes are no text.
     LosesBytes,
     /// Reads DECIMAL as a floating-point number.

@@ -18,10 +18,10 @@ use capstan_conformance::{
 use capstan_core::{
     deliver::{
         Ack, BlockingBatch, BlockingSink, BlockingTransaction, BlockingUnit, Change, FailureClass,
-        Incomplete, Item, Mismatch, Position, SinkError, SnapshotRows,
+        Incomplete, Item, Mismatch, Position, SchemaChange, SinkError, SnapshotRows,
     },
     gtid::{Gtid, GtidSet},
-    sql::SchemaEffect,
+    sql::{SchemaEffect, TableName},
     text::{TextOptions, write_image},
 };
 
@@ -53,6 +53,8 @@ pub struct Faulty {
     columns: HashMap<String, Vec<String>>,
     /// Chunks that wait for the last.
     copied: Vec<Kept>,
+    /// The table whose chunk came first.
+    copying: Option<String>,
     batch: Seen,
 }
 
@@ -118,10 +120,12 @@ impl BlockingSink for Faulty {
         self.write(groups, stored.as_ref(), ack.position(), held);
         self.faults.pass("after_write");
         self.commits += 1;
-        if self.fault == Fault::LosesAnswers && self.commits.is_multiple_of(2) {
-            return Err(SinkError::new(FailureClass::Unknown, "commit", None));
-        }
-        Ok(ack)
+        let lost = match self.fault {
+            Fault::NeverAcknowledges => true,
+            Fault::LosesAnswers => self.commits.is_multiple_of(2),
+            _ => false,
+        };
+        if lost { Err(SinkError::new(FailureClass::Unknown, "commit", None)) } else { Ok(ack) }
     }
 }
 
@@ -153,15 +157,7 @@ impl Faulty {
                 BlockingUnit::SchemaChange(change) => {
                     self.batch.schema_change = true;
                     self.batch.creation = matches!(change.effect, SchemaEffect::CreateTable { .. });
-                    let forgotten = match change.effect {
-                        SchemaEffect::TruncateTable(_) => self.fault == Fault::ForgetsTruncate,
-                        SchemaEffect::DropTables(_) => self.fault == Fault::ForgetsDrop,
-                        SchemaEffect::RenameTables(_) => self.fault == Fault::ForgetsRename,
-                        _ => false,
-                    };
-                    if !forgotten {
-                        groups.push(followed(change));
-                    }
+                    groups.push(self.followed(change));
                 }
                 BlockingUnit::SnapshotRows(chunk) => {
                     let rows = self.chunk(chunk)?;
@@ -173,9 +169,41 @@ impl Faulty {
         Ok(())
     }
 
+    fn followed(&self, change: &SchemaChange) -> Vec<Kept> {
+        let mut kept = followed(change);
+        match (self.fault, &change.effect) {
+            (Fault::ForgetsTruncate, SchemaEffect::TruncateTable(_))
+            | (Fault::ForgetsDrop, SchemaEffect::DropTables(_))
+            | (Fault::KeepsDatabase, SchemaEffect::DropDatabase(_))
+            | (Fault::ForgetsRename, SchemaEffect::RenameTables(_))
+            | (Fault::ForgetsAlterRename, SchemaEffect::AlterTable { .. }) => kept.clear(),
+            (Fault::DropsOneTable, SchemaEffect::DropTables(_)) => kept.truncate(1),
+            (Fault::KeepsWhatLeft, SchemaEffect::RenameTables(_)) => {
+                kept.retain(|kept| kept.applied.op == "rename");
+            }
+            (Fault::RenamesInTurn, SchemaEffect::RenameTables(moves)) => {
+                kept.retain(|kept| kept.applied.op != "rename");
+                let name = |name: &TableName| format!("{}.{}", name.schema, name.table);
+                for (from, to) in moves.iter().filter_map(|step| Some((&step.from, step.to.as_ref()?))) {
+                    kept.push(told("rename", name(from), &name(to)));
+                }
+            }
+            (Fault::EmptiesExisting, SchemaEffect::CreateTable { table, if_not_exists: true, .. }) => {
+                kept.push(told("truncate", format!("{}.{}", table.schema, table.table), ""));
+            }
+            _ => {}
+        }
+        kept
+    }
+
     fn chunk(&mut self, mut chunk: SnapshotRows<'_>) -> Result<Vec<Kept>, Incomplete> {
         let Some(head) = chunk.chunk() else { return Ok(Vec::new()) };
         let (number, last) = (head.number, head.last);
+        let first = self.copying.get_or_insert_with(|| head.table.table().to_owned()) == head.table.table();
+        if self.fault == Fault::CopiesOneTable && !first {
+            chunk.skip();
+            return Ok(Vec::new());
+        }
         let mut rows: Vec<Kept> = begun(head)
             .filter(|_| !matches!(self.fault, Fault::KeepsBeforeCopy | Fault::HidesBeginnings))
             .into_iter()
@@ -281,6 +309,32 @@ impl Faulty {
         match self.fault {
             Fault::IgnoresSchema => {
                 kept.applied.table = kept.applied.table.replace("store.", "shop.");
+            }
+            Fault::KeysAsDoubles => {
+                for key in [&mut kept.applied.key, &mut kept.was] {
+                    *key = key.parse::<f64>().map_or_else(|_| String::new(), |number| number.to_string());
+                }
+            }
+            Fault::CutsText => {
+                if let Some((head, text)) = image.split_once("\"text\":\"")
+                    && let Some((text, tail)) = text.split_once("\",\"bytes\"")
+                    && let Some(cut) = text.get(..65_535)
+                {
+                    *image = format!("{head}\"text\":\"{cut}\",\"bytes\"{tail}");
+                }
+            }
+            Fault::KeepsOldForNull if change.after.is_some() => {
+                if let Some(before) = change.before {
+                    let mut old = String::new();
+                    write_image(&mut old, before.values(), TextOptions::default()).unwrap();
+                    let old: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&old).unwrap();
+                    let mut new: serde_json::Map<String, serde_json::Value> =
+                        serde_json::from_str(image).unwrap();
+                    for (name, value) in new.iter_mut().filter(|(_, value)| value.is_null()) {
+                        *value = old[name].clone();
+                    }
+                    *image = serde_json::Value::Object(new).to_string();
+                }
             }
             Fault::FoldsCase => kept.applied.table = kept.applied.table.to_lowercase(),
             Fault::Signed => *image = image.replace(r#""largest":18446744073709551615"#, r#""largest":-1"#),
@@ -427,6 +481,12 @@ impl Faulty {
             Fault::Ordinal => text.replace(&set, &ordinal(position.gtid_set())),
             Fault::OneSource => text.replace(&set, set.split(',').next().unwrap()),
             Fault::DropsTags => text.replace(&set, &without_tags(&set)),
+            Fault::CutsPosition => return text.chars().take(65_535).collect(),
+            Fault::EpochsAsDoubles => text.replace("9007199254740993", "9007199254740992"),
+            Fault::DropsCopies => {
+                let (head, _) = text.split_once(",\"copies\"").unwrap_or((&text, ""));
+                if head == text { text.clone() } else { format!("{head},\"crc32\":0}}") }
+            }
             _ => return text,
         };
         if bent == text {
@@ -436,6 +496,11 @@ impl Faulty {
         let (bent, _) = bent.rsplit_once(",\"crc32\"").unwrap();
         format!("{bent}}}")
     }
+}
+
+/// What is kept of a schema change.
+fn told(op: &str, table: String, key: &str) -> Kept {
+    Kept { applied: Applied::named(op, table, key), image: String::new(), was: String::new() }
 }
 
 /// Each source up to its largest number.
@@ -472,6 +537,12 @@ impl FaultyTarget {
             Fault::ForgetsTruncate,
             Fault::ForgetsDrop,
             Fault::ForgetsRename,
+            Fault::DropsOneTable,
+            Fault::KeepsDatabase,
+            Fault::ForgetsAlterRename,
+            Fault::RenamesInTurn,
+            Fault::KeepsWhatLeft,
+            Fault::EmptiesExisting,
             Fault::KeepsBeforeCopy,
             Fault::LeavesTheOldKey,
             Fault::UpdatesAllAlike,
@@ -510,6 +581,7 @@ impl Target for FaultyTarget {
             seen: None,
             columns: HashMap::new(),
             copied: Vec::new(),
+            copying: None,
             batch: Seen::default(),
         }))
     }
