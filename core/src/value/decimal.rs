@@ -251,6 +251,10 @@ impl fmt::Display for Decimal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.text();
         let text = text.as_str();
+        if f.width().is_none() && !f.sign_plus() {
+            // As it nearly always is, and in one piece.
+            return f.write_str(text);
+        }
         match text.strip_prefix('-') {
             Some(digits) => f.pad_integral(false, "", digits),
             None => f.pad_integral(true, "", text),

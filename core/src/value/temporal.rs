@@ -8,6 +8,8 @@
 
 use core::fmt;
 
+use super::json::temporal::date_time_text;
+
 /// A calendar day, possibly zero (`0000-00-00`) or partial (`2023-00-15`). `Display`: `YYYY-MM-DD`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Date {
@@ -429,8 +431,8 @@ impl fmt::Display for Date {
 
 impl fmt::Display for DateTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:02}:{:02}:{:02}", self.date, self.hour, self.minute, self.second)?;
-        write_fraction(f, self.micros, self.fsp)
+        let (text, len) = date_time_text(*self);
+        f.write_str(text.get(..len).and_then(|text| core::str::from_utf8(text).ok()).unwrap_or_default())
     }
 }
 

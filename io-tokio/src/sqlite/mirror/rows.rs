@@ -6,7 +6,7 @@ use capstan_core::{
     binlog::rows::Row,
     deliver::{Change, Op, SinkError},
     halt::Code,
-    value::{TableVersion, ValueError, ValueFault},
+    value::{TableVersion, Value, ValueError, ValueFault},
 };
 use rusqlite::{
     CachedStatement, Connection, ToSql,
@@ -187,6 +187,9 @@ fn prepared<'s, 'c>(
 /// must stay little. Below so many bytes it costs less to let them be.
 const BOUND_KEPT: usize = 4096;
 
+/// From so many columns on a row is visited: cheaper than finding each of them.
+const VISITED: usize = 4;
+
 /// Binds values one after another.
 struct Binder<'a, 'c> {
     statement: &'a mut CachedStatement<'c>,
@@ -201,32 +204,50 @@ impl Binder<'_, '_> {
     /// The values of these columns; of a whole row of a table without a key its hash too.
     fn row(&mut self, row: Row<'_>, columns: &[usize]) -> Result<(), SinkError> {
         let mut hash = RowHash::new();
-        let keyless = self.plan.is_keyless();
-        for index in columns {
-            let value = row.get(*index).map_err(|why| self.malformed(why))?;
-            self.at += 1;
-            let (statement, at, size) = (&mut *self.statement, self.at, &mut self.size);
-            let bound = with_cell(value, self.scratch, |cell| {
-                if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = cell {
-                    *size = size.saturating_add(bytes.len());
+        if columns.len() >= VISITED && columns.is_sorted() {
+            let (mut wanted, mut bound) = (columns.iter().copied().peekable(), Ok(()));
+            row.each(|index, value| {
+                if bound.is_ok() && wanted.next_if_eq(&index).is_some() {
+                    bound = self.bind(index, value, &mut hash);
                 }
-                if keyless {
-                    hash.add(*index, cell);
-                }
-                statement.raw_bind_parameter(at, Borrowed(cell))
-            });
-            match bound {
-                Ok(bound) => bound.map_err(|error| failed(Step::Write, error))?,
-                Err(reason) => return Err(self.malformed(ValueError { column: *index, reason })),
+            })
+            .map_err(|why| self.malformed(why))?;
+            bound?;
+            if let Some(column) = wanted.next() {
+                return Err(self.malformed(ValueError { column, reason: ValueFault::NoSuchColumn }));
+            }
+        } else {
+            for index in columns {
+                let value = row.get(*index).map_err(|why| self.malformed(why))?;
+                self.bind(*index, value, &mut hash)?;
             }
         }
-        if keyless {
+        if self.plan.is_keyless() {
             self.at += 1;
             self.statement
                 .raw_bind_parameter(self.at, hash.value())
                 .map_err(|error| failed(Step::Write, error))?;
         }
         Ok(())
+    }
+
+    fn bind(&mut self, index: usize, value: Value<'_>, hash: &mut RowHash) -> Result<(), SinkError> {
+        self.at += 1;
+        let keyless = self.plan.is_keyless();
+        let (statement, at, size) = (&mut *self.statement, self.at, &mut self.size);
+        let bound = with_cell(value, self.scratch, |cell| {
+            if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = cell {
+                *size = size.saturating_add(bytes.len());
+            }
+            if keyless {
+                hash.add(index, cell);
+            }
+            statement.raw_bind_parameter(at, Borrowed(cell))
+        });
+        match bound {
+            Ok(bound) => bound.map_err(|error| failed(Step::Write, error)),
+            Err(reason) => Err(self.malformed(ValueError { column: index, reason })),
+        }
     }
 
     /// What the row that is meant is found by.
