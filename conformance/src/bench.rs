@@ -123,7 +123,7 @@ impl<'t> Bench<'t> {
         let ready = Barrier::new(2);
         let apply = |sink: &mut Box<dyn Subject>, out: &mut Out| {
             ready.wait();
-            match sink.apply(&mut out.state, &out.pipe) {
+            match patiently(sink, out) {
                 Ended::Answered(answer) => Ok(answer.err().map(|error| error.class())),
                 Ended::Killed => Err(kit("a call was killed")),
                 Ended::Broke(why) => Err(format!("apply {why}")),
@@ -267,9 +267,19 @@ impl<'t> Bench<'t> {
         Ok(())
     }
 
+    /// Closes the sink, if one is open.
+    pub(crate) fn close(&mut self) {
+        self.sink = None;
+    }
+
     /// The next owner takes over; its claim is acknowledged.
     pub(crate) fn claim(&mut self) -> Result<(), Broken> {
         let stored = self.position()?;
+        if self.count == 0 && stored.is_some() {
+            return Err(
+                "a fresh target has a position: the factory makes a storage of its own for each rule".into(),
+            );
+        }
         let claim = self.next_owner(stored.clone().unwrap_or_else(|| self.start.clone()));
         self.delivery = self.delivery_from(stored.as_ref());
         self.next = Seq(1);
@@ -419,7 +429,7 @@ impl<'t> Bench<'t> {
     pub(crate) fn apply(&mut self, out: &mut Out) -> Result<Ended<Result<Ack, SinkError>>, Broken> {
         let sink = self.sink.as_mut().ok_or_else(|| kit("no sink is open"))?;
         self.evidence.batches += 1;
-        let ended = sink.apply(&mut out.state, &out.pipe);
+        let ended = patiently(sink, out);
         self.killed |= matches!(ended, Ended::Killed);
         match ended {
             Ended::Broke(why) => Err(format!("apply {why}")),
@@ -638,6 +648,19 @@ impl<'t> Bench<'t> {
             Keeps::Rows => self.holds(steps),
         }
     }
+}
+
+/// Calls a sink with a batch, and once more where it has written nothing and says that it may work the next time: what
+/// a rule asks of it may come true only then.
+fn patiently(sink: &mut Box<dyn Subject>, out: &mut Out) -> Ended<Result<Ack, SinkError>> {
+    for _ in 1..ATTEMPTS_MAX {
+        match sink.apply(&mut out.state, &out.pipe) {
+            Ended::Answered(Err(error))
+                if error.class() == FailureClass::Transient && out.state.read_again() => {}
+            ended => return ended,
+        }
+    }
+    sink.apply(&mut out.state, &out.pipe)
 }
 
 /// A fault of the kit and not of the sink.

@@ -127,7 +127,7 @@ impl Check {
         process::serve::<T>();
         let mut report = Report { seed: self.seed, ..Report::default() };
         for rule in RULES {
-            let outcome = match factory() {
+            let outcome = match fresh(&mut factory) {
                 Ok(mut target) => {
                     report.learn(&target, self.artifact.as_ref());
                     self.run_rule(rule, &mut target)
@@ -165,6 +165,13 @@ impl Check {
             Ok(Err(why)) => Verdict::Failed(why),
             Err(payload) => Verdict::Failed(format!("panicked: {}", panic_text(payload.as_ref()))),
         };
+        // A sink may panic as it is dropped.
+        let verdict = match (catch_unwind(AssertUnwindSafe(|| bench.close())), verdict) {
+            (Err(payload), Verdict::Passed) => {
+                Verdict::Failed(format!("panicked as it was closed: {}", panic_text(payload.as_ref())))
+            }
+            (Ok(()) | Err(_), verdict) => verdict,
+        };
         let evidence = std::mem::take(&mut bench.evidence);
         Outcome { took: began.elapsed(), evidence, ..Outcome::new(rule, verdict) }
     }
@@ -182,6 +189,12 @@ impl Check {
         };
         Some(format!("done in a process of its own: it needs {lacks}"))
     }
+}
+
+/// A fresh target of `factory`, which may panic.
+pub(crate) fn fresh<T: Target>(factory: &mut impl FnMut() -> Result<T, Trouble>) -> Result<T, Trouble> {
+    catch_unwind(AssertUnwindSafe(factory))
+        .unwrap_or_else(|payload| Err(format!("panicked: {}", panic_text(payload.as_ref())).into()))
 }
 
 /// Tells of a rule that takes long, until what it gives is dropped: a blocking call that hangs cannot be ended.

@@ -12,13 +12,13 @@
 mod lines;
 mod sinks;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, mem::ManuallyDrop, time::Duration};
 
 use capstan_conformance::{
     Async, Blocking, Check, Child, Level, RULES, Report, Stored, Target, Trouble, Verdict, check, check_rule,
     reference::{Disk, Memory},
 };
-use capstan_core::deliver::{Ack, Batch, Position, Sink, SinkError};
+use capstan_core::deliver::{Ack, Batch, BlockingBatch, BlockingSink, Position, Sink, SinkError};
 use lines::LinesTarget;
 use sinks::{Fault, FaultyTarget, FilesTarget, LaterTarget, Slip};
 
@@ -162,6 +162,7 @@ fn a_right_sink_passes_every_rule() {
         check(|| Ok(FaultyTarget::new(Fault::None))),
         check(|| Ok(FaultyTarget::of_rows(Fault::None))),
         check(|| Ok(FaultyTarget::new(Fault::LosesAnswers))),
+        check(|| Ok(FaultyTarget::new(Fault::IsBusy))),
     ] {
         assert!(report.is_passed(), "{report}");
         assert_eq!(report.passed() + MEASURED, RULES.len(), "{report}");
@@ -437,4 +438,53 @@ fn a_sink_that_never_answers_fails_and_does_not_hang() {
         outcome.verdict.why().is_some_and(|why| why.contains("apply has not answered for 50ms")),
         "{outcome:?}"
     );
+}
+
+/// Panics as it is dropped, and so does what makes it from the second time on.
+struct Brittle(Disk);
+
+impl BlockingSink for Brittle {
+    fn position(&mut self) -> Result<Option<Position>, SinkError> {
+        self.0.position()
+    }
+
+    fn apply(&mut self, batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
+        Memory::open(&self.0).apply(batch)
+    }
+}
+
+impl Drop for Brittle {
+    fn drop(&mut self) {
+        panic!("closed badly")
+    }
+}
+
+impl Target for Brittle {
+    type Sink = Blocking<Self>;
+
+    fn open(&mut self) -> Result<Self::Sink, Trouble> {
+        Ok(Blocking(Self(self.0.clone())))
+    }
+
+    fn probe(&mut self) -> Result<Stored, Trouble> {
+        Ok(self.0.stored())
+    }
+}
+
+#[test]
+fn what_is_made_and_dropped_badly_is_told_by_its_rule() {
+    let mut target = ManuallyDrop::new(Brittle(Disk::default()));
+    let outcome = check_rule("acknowledged_is_durable", &mut *target).unwrap();
+    assert_eq!(outcome.verdict, Verdict::Failed("panicked as it was closed: closed badly".into()));
+    let one = Disk::default();
+    let report = check(|| Ok(Right(one.clone(), Level::ExactlyOnce, NOT_WRITTEN)));
+    assert!(report.to_string().contains("a fresh target has a position: the factory"), "{report}");
+    let mut times = 0;
+    let report = check(|| {
+        times += 1;
+        assert!(times < 2, "no room");
+        Ok(Right(Disk::default(), Level::ExactlyOnce, NOT_WRITTEN))
+    });
+    assert_eq!((report.passed(), report.failed()), (1, RULES.len() - 1), "{report}");
+    assert!(report.to_string().contains("no fresh target: panicked: no room"), "{report}");
 }

@@ -5,6 +5,8 @@
 pub enum Fault {
     /// Nothing.
     None,
+    /// Nothing, but every third call finds it busy, before it has read or when it would write.
+    IsBusy,
     /// Nothing, but it loses the answer of every other commit.
     LosesAnswers,
 

@@ -39,6 +39,7 @@ pub struct Faulty {
     /// One writes at a time.
     turn: Arc<Mutex<()>>,
     commits: u32,
+    calls: u32,
     /// Batches without changes in a row.
     empty: u32,
     /// Rows of an aborted transaction.
@@ -65,6 +66,7 @@ struct Seen {
     creation: bool,
     empty_chunk: bool,
     refused: bool,
+    streamed: bool,
 }
 
 /// What is kept beside the storage.
@@ -93,6 +95,11 @@ impl BlockingSink for Faulty {
     }
 
     fn apply(&mut self, mut batch: BlockingBatch<'_>) -> Result<Ack, SinkError> {
+        self.calls += 1;
+        let busy = || SinkError::new(FailureClass::Transient, "busy", None);
+        if self.fault == Fault::IsBusy && self.calls % 6 == 3 {
+            return Err(busy());
+        }
         let turn = Arc::clone(&self.turn);
         let alone = (self.fault != Fault::ChecksThenWrites).then(|| turn.lock());
         let seen = self.seen.clone();
@@ -112,6 +119,9 @@ impl BlockingSink for Faulty {
         if let Some(mismatch) = mismatch {
             let empty = groups.iter().all(Vec::is_empty);
             self.refuses(mismatch, empty, expected.as_ref(), stored.as_ref(), ack.position())?;
+        }
+        if self.fault == Fault::IsBusy && self.calls.is_multiple_of(6) && !self.batch.streamed {
+            return Err(busy());
         }
         if alone.is_none() {
             thread::sleep(Duration::from_millis(3));
@@ -231,6 +241,7 @@ impl Faulty {
         rows: &mut Vec<Kept>,
     ) -> Result<(), Incomplete> {
         let streamed = transaction.is_streamed();
+        self.batch.streamed |= streamed;
         if streamed && self.fault == Fault::SkipsStreamed {
             return transaction.skip();
         }
@@ -574,6 +585,7 @@ impl Target for FaultyTarget {
             beside: self.beside.clone(),
             turn: self.turn.clone(),
             commits: 0,
+            calls: 0,
             empty: 0,
             later: Vec::new(),
             pending: None,

@@ -154,6 +154,16 @@ impl BatchState {
         self.feed.is_some()
     }
 
+    /// Back to its start within the same attempt, for who calls a sink once more that has written nothing; `false`: it
+    /// is handed over while it is read, and what was read of it is gone.
+    pub fn read_again(&mut self) -> bool {
+        let is_here = self.feed.is_none() || (self.next == 0 && self.at == At::Boundary);
+        if is_here {
+            self.rewind(self.attempt);
+        }
+        is_here
+    }
+
     /// Back to its start, for another attempt.
     pub(super) fn rewind(&mut self, attempt: Attempt) {
         self.next = 0;
