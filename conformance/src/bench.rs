@@ -657,7 +657,7 @@ fn patiently(sink: &mut Box<dyn Subject>, out: &mut Out) -> Ended<Result<Ack, Si
         match sink.apply(&mut out.state, &out.pipe) {
             Ended::Answered(Err(error))
                 if error.class() == FailureClass::Transient && out.state.read_again() => {}
-            ended => return ended,
+            ended @ (Ended::Answered(_) | Ended::Killed | Ended::Broke(_)) => return ended,
         }
     }
     sink.apply(&mut out.state, &out.pipe)
