@@ -492,6 +492,32 @@ fn a_goal_that_is_reached_already_ends_before_the_stream() {
     assert!(pair.core.facts().executed.as_ref().is_some_and(|set| set.count() == 3));
 }
 
+/// The goal of `until` holds a transaction that the server counts as executed and whose log lacks it: the wait for
+/// it ends by name. One that the server has not executed yet is waited for.
+#[test]
+fn a_goal_that_the_log_will_never_reach_ends_by_its_name() {
+    let idles = |until: Until, counted: &str| {
+        let mut pair = Pair::new(Config { until: Some(until), ..config(Start::Earliest) }, None);
+        pair.server.counts(&format!("{SOURCE}:{counted}").parse().unwrap());
+        let mut rest = pair.runs();
+        let began = pair.now;
+        while pair.now < began + 600 * SECOND && matches!(rest, Rest::Waits(_)) {
+            let session = pair.session.unwrap();
+            pair.now = pair.server.heartbeat_at(session).unwrap();
+            pair.server.tick(session, pair.now);
+            rest = pair.runs();
+        }
+        (rest, (pair.now - began) / SECOND)
+    };
+    let set = |text: &str| Until::Set(format!("{SOURCE}:{text}").parse().unwrap());
+    let (rest, after) = idles(Until::Now, "1-5");
+    assert_eq!(rest, Rest::Halted(Code::DataGap));
+    assert!((30..=60).contains(&after), "after {after} s");
+    assert_eq!(idles(set("1-5"), "1-7").0, Rest::Halted(Code::DataGap));
+    assert!(matches!(idles(set("1-5"), "1-4").0, Rest::Waits(_)), "5 may still come");
+    assert_eq!(idles(set("1-3"), "1-7").0, Rest::Stopped);
+}
+
 /// What each of these tests is about, taken out of the core: it fails.
 #[test]
 fn every_guard_is_seen_to_be_gone() {

@@ -110,10 +110,10 @@ fn every_script_of_the_cases_leaves_the_same_tables() {
 /// A table of every type but those that rows of every kind need, with rows.
 const ROWS: &str =
     "(id INT NOT NULL, a VARCHAR(10), n INT UNSIGNED NOT NULL, d DECIMAL(5,2), e ENUM('x','y'),
-     ts DATETIME, f FLOAT, b VARBINARY(4), s SET('p','q'), ti TIME, k SMALLINT, t TINYTEXT, c CHAR(3))";
-const VALUES: &str = "(0, 'one', 4294967295, -1.5, 'x', '2024-02-29 12:00:00', 0.1, X'00ff', 'p,q', '-10:00:00', -1, 't', 'c'),
-     (2, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-     (3, 'é ', 7, 0, 'y', '0000-00-00 00:00:00', -3.4e38, X'', '', '838:59:59', 32767, '', '')";
+     ts DATETIME, f FLOAT, b VARBINARY(4), s SET('p','q'), ti TIME, k SMALLINT, t TINYTEXT, l VARCHAR(5) CHARACTER SET latin1, c CHAR(3))";
+const VALUES: &str = "(0, 'one', 4294967295, -1.5, 'x', '2024-02-29 12:00:00', 0.1, X'00ff', 'p,q', '-10:00:00', -1, 't', 'ü', 'c'),
+     (2, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+     (3, 'é ', 7, 0, 'y', '0000-00-00 00:00:00', -3.4e38, X'', '', '838:59:59', 32767, '', '', '')";
 
 /// Clauses that are followed, over tables with and without a key.
 const FOLLOWED: &[&str] = &[
@@ -161,6 +161,9 @@ const FOLLOWED: &[&str] = &[
     "MODIFY a VARCHAR(20)",
     "MODIFY a VARCHAR(20) COLLATE utf8mb4_bin",
     "MODIFY c CHAR(9)",
+    // It takes the table's character set.
+    "MODIFY l VARCHAR(9)",
+    "CHANGE l m VARCHAR(5) FIRST",
     "MODIFY d DECIMAL(9,4)",
     "MODIFY d DECIMAL(9,2)",
     "MODIFY e ENUM('x','y','z')",

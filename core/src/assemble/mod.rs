@@ -18,7 +18,7 @@ use alloc::{
     string::String,
     sync::Arc,
 };
-use core::{fmt, marker::PhantomData};
+use core::{fmt, marker::PhantomData, time::Duration};
 
 use self::{group::Group, pieces::Pieces, tables::Tables};
 use crate::{
@@ -73,6 +73,10 @@ pub struct Assembler<P: Probe = Quiet> {
     prepared: BTreeSet<XaDigest>,
     verify: BTreeMap<Tsid, LastTransaction>,
     until: Option<(GtidSet, u64)>,
+    /// The server counts all of `until` as executed, so its log should have it.
+    until_is_there: bool,
+    /// Where the server has nothing to send.
+    idle: Option<Idle>,
     passed: Box<Advance>,
     passed_count: u64,
     passed_since: Option<Now>,
@@ -98,6 +102,12 @@ pub struct Assembler<P: Probe = Quiet> {
     /// Rows that wait for the copy, and the version they announce.
     held: Option<(Option<Arc<TableVersion>>, RowsEvent)>,
     probe: PhantomData<fn() -> P>,
+}
+
+/// A place at which heartbeats came and nothing else.
+struct Idle {
+    at: Heartbeat,
+    since: Now,
 }
 
 impl<P: Probe> fmt::Debug for Assembler<P> {
@@ -131,6 +141,8 @@ impl<P: Probe> Assembler<P> {
             prepared: setup.position.prepared().clone(),
             verify: setup.verify,
             until,
+            until_is_there: false,
+            idle: None,
             passed: Box::default(),
             passed_count: 0,
             passed_since: None,
@@ -353,6 +365,29 @@ impl<P: Probe> Assembler<P> {
         self.until.as_ref().is_some_and(|(_, left)| *left == 0) && self.is_verified()
     }
 
+    /// Says that the server counts all of the goal of `until` as executed.
+    pub const fn expect_goal(&mut self) {
+        self.until_is_there = true;
+    }
+
+    /// What the server counts as executed and will not send, of the goal and of what was to come once more: its log
+    /// ended before, and for as long as `idle`. A server puts a transaction into its log before it counts it as
+    /// executed, and repeats a heartbeat at one place only where its log ends (`sql/rpl_binlog_sender.cc`: between
+    /// groups that it steps over the place moves).
+    #[must_use]
+    pub fn goal_missing(&self, now: Now, idle: Duration) -> Option<GtidSet> {
+        let since = self.idle.as_ref()?.since;
+        let (until, _) = self.until.as_ref().filter(|_| self.until_is_there && self.group.is_none())?;
+        if self.is_reached() || now < since.after(idle) {
+            return None;
+        }
+        let mut missing = until.subtract(&self.processed);
+        for last in self.verify.values() {
+            missing.add(&last.gtid);
+        }
+        Some(missing)
+    }
+
     /// Whether every transaction that was to come once more has come.
     #[must_use]
     pub fn is_verified(&self) -> bool {
@@ -382,6 +417,9 @@ impl<P: Probe> Assembler<P> {
 
     fn take(&mut self, event: crate::binlog::Event, sliced: bool, now: Now) -> Result<bool, Halt> {
         self.locate(&event.header);
+        if !matches!(event.header.event_type, EventType::Heartbeat | EventType::HeartbeatV2) {
+            self.idle = None;
+        }
         self.dispatch(event, sliced, false, now)
     }
 
@@ -431,10 +469,13 @@ impl<P: Probe> Assembler<P> {
             }
             EventType::PreviousGtids => return Ok(false),
             EventType::Heartbeat => {
-                self.on_heartbeat(&Heartbeat::decode(&header, &body).map_err(|e| errors::of_decode(&e))?);
+                self.on_heartbeat(
+                    &Heartbeat::decode(&header, &body).map_err(|e| errors::of_decode(&e))?,
+                    now,
+                );
             }
             EventType::HeartbeatV2 => {
-                self.on_heartbeat(&Heartbeat::decode_v2(&body).map_err(|e| errors::of_decode(&e))?);
+                self.on_heartbeat(&Heartbeat::decode_v2(&body).map_err(|e| errors::of_decode(&e))?, now);
             }
             EventType::Gtid => self.on_gtid(&GtidEvent::decode(&body).map_err(|e| errors::of_decode(&e))?)?,
             EventType::GtidTagged => {
@@ -516,9 +557,14 @@ impl<P: Probe> Assembler<P> {
         self.place.offset = Some(rotate.position);
     }
 
-    fn on_heartbeat(&mut self, heartbeat: &Heartbeat) {
+    fn on_heartbeat(&mut self, heartbeat: &Heartbeat, now: Now) {
         if self.group.is_some() {
             P::mark(Mark::HeartbeatInGroup);
+        }
+        if self.idle.as_ref().is_none_or(|idle| idle.at != *heartbeat) {
+            // Copied: it would keep a read chunk alive.
+            let at = Heartbeat { file: bytes::Bytes::copy_from_slice(&heartbeat.file), ..*heartbeat };
+            self.idle = Some(Idle { at, since: now });
         }
         // Heartbeats stand in for groups the server steps over, so the place moves with them.
         if heartbeat.position >= self.offset {

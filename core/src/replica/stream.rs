@@ -526,13 +526,16 @@ impl<P: Probe> Replica<P> {
             lower_case_table_names: found.lower_case_table_names,
             position,
             verify,
-            until,
+            until: until.clone(),
             checksum: found.checksum,
             stream_above: self.config.limits.stream_above,
             row_event_max: self.config.limits.row_event_max,
             offline: false,
         };
         let mut assembler = Assembler::<P>::probed(setup);
+        if until.is_some_and(|until| until.is_subset(&found.executed)) {
+            assembler.expect_goal();
+        }
         if let Some(wanted) = &self.config.snapshot {
             let wanted = wanted.clone().with_lower_case_table_names(found.lower_case_table_names);
             assembler.gate_mut().copy_what_enters(wanted);
@@ -688,6 +691,7 @@ impl<P: Probe> Replica<P> {
         }
         let reached = assembler.is_reached() && assembler.gate().is_done();
         let verified = assembler.is_verified();
+        let missing = assembler.goal_missing(self.now, self.config.limits.silence);
         if let Some(at) = assembler.committed_at() {
             self.facts.committed_at = Some(at);
         }
@@ -701,6 +705,8 @@ impl<P: Probe> Replica<P> {
                 self.verified |= verified;
                 if reached {
                     self.reached();
+                } else if let Some(missing) = missing {
+                    self.halt_behind_units(Halt::new(Code::DataGap).with(Detail::Missing(missing)));
                 } else {
                     self.tell_progress(false);
                 }

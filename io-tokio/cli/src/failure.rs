@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use capstan::Halt;
 use serde_json::json;
 
-use crate::{args::Output, out::masked};
+use crate::{args::Output, out::masked, shown};
 
 /// Why a command ends without success.
 #[derive(Debug)]
@@ -60,26 +60,29 @@ fn print_halt(halt: &Halt) {
     tell!("capstan: {bold}{}{plain} (stage {})", halt.code, halt.stage().as_str());
     tell!("  {}", halt.code.meaning());
     if let Some(place) = &halt.place {
-        tell!("  where:       {}", place.to_string().trim_start_matches(", "));
+        tell!("  where:       {}", shown::name(place.to_string().trim_start_matches(", ")));
     }
     if let Some(detail) = &halt.detail {
-        tell!("  what:        {detail}");
+        tell!("  what:        {}", shown::name(&detail.to_string()));
     }
     if let Some(number) = halt.server_error {
         tell!("  server says: error {number}");
     }
-    tell!("  what to do:  {}", remedy(halt));
+    tell!("  what to do:  {}", shown::name(&remedy(halt)));
 }
 
-/// What to do, with the very table where it is about one.
+/// What to do, with the very table and transaction where it is about one.
 fn remedy(halt: &Halt) -> String {
-    let table = halt.place.as_ref().and_then(|place| place.table.as_ref());
-    match table {
-        Some((schema, table)) => {
-            halt.remedy().replace("SCHEMA.TABLE", &format!("'{}.{}'", pattern(schema), pattern(table)))
-        }
-        None => halt.remedy().to_owned(),
+    let mut text = halt.remedy().to_owned();
+    let Some(place) = halt.place.as_ref() else { return text };
+    if let Some((schema, table)) = &place.table {
+        let name = format!("{}.{}", pattern(schema), pattern(table)).replace('\'', r"'\''");
+        text = text.replace("SCHEMA.TABLE", &format!("'{name}'"));
     }
+    if let Some(gtid) = &place.gtid {
+        text = text.replace("--gtid GTID", &format!("--gtid {gtid}"));
+    }
+    text
 }
 
 /// A name as options take it.

@@ -6,7 +6,7 @@ use capstan::{Halt, Handle, Stopped};
 
 use crate::{
     failure::Failure,
-    signals::{drain_on_signal, steer_copy},
+    signals::{Waiting, drain_on_signal, steer_copy},
 };
 
 /// How often the watcher is called.
@@ -31,13 +31,19 @@ pub async fn to_end(
     let mut steer = std::pin::pin!(steer_copy(handle.clone()));
     let mut ticks = tokio::time::interval(WATCH_EVERY);
     let mut status = None;
+    let mut waiting = Waiting::new();
     let done = loop {
         tokio::select! {
             biased;
             done = &mut pipeline => break done,
             by = &mut signal, if status.is_none() => status = Some(by),
             () = &mut steer => {}
-            _ = ticks.tick() => watch(&handle),
+            _ = ticks.tick() => {
+                watch(&handle);
+                if status.is_some() {
+                    waiting.see(&handle);
+                }
+            }
         }
     };
     watch(&handle);

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{
     args::{Output, Position, PositionCommand, PositionOf, invalid},
     failure::Failure,
-    settings,
+    settings, shown,
     target::Target,
 };
 
@@ -138,12 +138,13 @@ fn show(position: &capstan::Position, output: Output) {
     say!("GTID set       {}", position.gtid_set());
     say!("transactions   {}", position.gtid_set().count());
     say!("epoch          {}", position.epoch());
-    say!("captured set   {}", position.captured());
+    say!("captured set   {}", shown::name(position.captured()));
     for last in position.last().values() {
         say!("last of source {}", last.gtid);
     }
     for ((schema, table), copy) in position.copies() {
-        say!("copy           {schema}.{table}: {}, {} rows", copy.state.as_str(), copy.rows);
+        let name = shown::name(&format!("{schema}.{table}"));
+        say!("copy           {name}: {}, {} rows", copy.state.as_str(), copy.rows);
     }
     if !position.prepared().is_empty() {
         say!("prepared XA    {}", json!(position.prepared().len()));

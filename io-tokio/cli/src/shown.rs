@@ -43,7 +43,9 @@ pub fn value(
             }
         }
         Value::Enum(member) => {
+            let start = out.len();
             write_value(out, column, value, options)?;
+            disarm(out, start);
             if member.label().is_some() {
                 let _ = write!(out, " ({})", member.index());
             }
@@ -65,6 +67,7 @@ pub fn value(
             let start = out.len();
             write_value(out, column, value, options)?;
             cut(out, start, most);
+            disarm(out, start);
         }
     }
     Ok(())
@@ -76,7 +79,7 @@ pub fn statement(text: &str) -> String {
     for c in text.trim().chars() {
         match c {
             '\n' | '\r' | '\t' => out.push(' '),
-            c if c.is_control() => out.extend(c.escape_unicode()),
+            c if is_obeyed(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
@@ -86,6 +89,28 @@ pub fn statement(text: &str) -> String {
 /// A name, without what a terminal would obey.
 pub fn name(text: &str) -> String {
     statement(text)
+}
+
+/// Whether a terminal obeys a character instead of showing it: controls, those of the upper half too (U+009B begins a
+/// sequence as ESC [ does), marks that turn the direction of what follows, and those without a width.
+const fn is_obeyed(c: char) -> bool {
+    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Writes such characters of JSON text out: it holds those below U+0020 as escapes, and the others as they are.
+fn disarm(out: &mut String, start: usize) {
+    let Some(text) = out.get(start..).filter(|text| text.chars().any(is_obeyed)) else { return };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_obeyed(c) {
+            let _ = write!(shown, "\\u{:04x}", u32::from(c));
+        } else {
+            shown.push(c);
+        }
+    }
+    out.truncate(start);
+    out.push_str(&shown);
 }
 
 fn hex(out: &mut String, bytes: &[u8], most: usize) {
@@ -117,6 +142,22 @@ mod tests {
             statement("CREATE\tTABLE t (\n a INT) -- \u{1b}[2J "),
             "CREATE TABLE t (  a INT) -- \\u{1b}[2J"
         );
+    }
+
+    /// Red with the controls of ASCII alone: a value is shown as it is.
+    #[test]
+    fn a_value_is_shown_without_what_a_terminal_would_obey() {
+        for (text, want) in [
+            ("=\"a\u{9b}2Jb\"", "=\"a\\u009b2Jb\""),
+            ("=\"\u{202e}abc\u{feff}\"", "=\"\\u202eabc\\ufeff\""),
+            ("=\"\u{7f}\u{200b}\"", "=\"\\u007f\\u200b\""),
+            ("=\"\u{1f468}\u{200d}\u{1f469} é\"", "=\"\u{1f468}\u{200d}\u{1f469} é\""),
+        ] {
+            let mut out = text.to_owned();
+            disarm(&mut out, 1);
+            assert_eq!(out, want);
+        }
+        assert_eq!(name("a\u{9b}b\u{202e}"), "a\\u{9b}b\\u{202e}");
     }
 
     #[test]

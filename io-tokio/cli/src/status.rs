@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     args::{Output, Status},
     failure::Failure,
-    shown::of_about,
+    shown::{self, of_about},
     target::Target,
 };
 
@@ -58,7 +58,7 @@ pub fn run(args: &Status) -> Result<u8, Failure> {
         ("GTID set", "gtid_set"),
         ("lag (ms)", "lag_ms"),
         ("transactions", "transactions"),
-        ("row events", "row_events"),
+        ("rows", "rows"),
         ("batches", "batches"),
         ("reconnects", "reconnects"),
         ("retained bytes", "retained_bytes"),
@@ -73,13 +73,8 @@ pub fn run(args: &Status) -> Result<u8, Failure> {
         let number = |name: &str| copy.get(name).and_then(Value::as_u64);
         let rows = of_about(number("rows").unwrap_or(0), number("estimated_rows"));
         let bytes = HumanBytes(number("bytes").unwrap_or(0));
-        say!(
-            "{:<14} {}.{}: {}, {rows} rows, {bytes}",
-            "copy",
-            field("schema"),
-            field("table"),
-            field("state")
-        );
+        let name = shown::name(&format!("{}.{}", field("schema"), field("table")));
+        say!("{:<14} {name}: {}, {rows} rows, {bytes}", "copy", field("state"));
     }
     let number = |name: &str| value.get(name).and_then(Value::as_u64);
     if let Some(rate) = number("copy_rows_per_second") {

@@ -19,7 +19,7 @@ use crate::{
     failure::Failure,
     pipeline::{runtime, to_end},
     settings::{self, File},
-    shown::of_about,
+    shown::{self, of_about},
     target::Target,
 };
 
@@ -177,7 +177,8 @@ impl Copying {
         }
         if let Some(copy) = copies.iter().find(|copy| copy.state == "copying") {
             let rows = of_about(copy.rows, copy.estimated_rows);
-            line.push_str(&format!(" · {}.{}: {rows} rows", copy.schema, copy.table));
+            let name = shown::name(&format!("{}.{}", copy.schema, copy.table));
+            line.push_str(&format!(" · {name}: {rows} rows"));
         }
         if let Some(why) = status.copy_waits {
             line.push_str(&format!(" · waits: {why}"));

@@ -5,6 +5,8 @@ use std::io::IsTerminal as _;
 use capstan::{Code, Halt};
 use serde_json::{Value, json};
 
+use crate::shown;
+
 /// Names in a finding; of more only the number is told.
 const NAMED_MAX: usize = 5;
 
@@ -137,7 +139,7 @@ pub(super) fn print(findings: &[Finding]) {
         let word = format!("{:<8}", finding.verdict.as_str());
         let word =
             if colours { format!("\u{1b}[{}m{word}\u{1b}[0m", finding.verdict.colour()) } else { word };
-        say!("{word} {:<width$} {}", finding.gate, finding.found);
+        say!("{word} {:<width$} {}", finding.gate, shown::name(&finding.found));
         if finding.verdict == Verdict::Ok {
             continue;
         }
@@ -148,7 +150,7 @@ pub(super) fn print(findings: &[Finding]) {
             say!("{:indent$} what to do: {words}", "");
         }
         for statement in &finding.statements {
-            say!("{:indent$} run:        {statement};", "");
+            say!("{:indent$} run:        {};", "", shown::statement(statement));
         }
     }
 }

@@ -19,6 +19,9 @@ use super::{
 /// A log kept for less than this is gone before a weekend is over.
 const RETENTION_SECONDS_MIN: u64 = 3 * 24 * 3600;
 
+/// "You are not using binary logging" (`share/messages_to_clients.txt`).
+const ER_NO_BINARY_LOGGING: u16 = 1381;
+
 /// What is proposed instead: a week.
 const RETENTION: &str = "SET PERSIST binlog_expire_logs_seconds = 604800";
 
@@ -137,12 +140,19 @@ fn retention(facts: &Facts, findings: &mut Vec<Finding>) -> Option<u64> {
 async fn oldest(facts: &mut Facts, kept: Option<u64>, findings: &mut Vec<Finding>) -> Result<(), Halt> {
     const GATE: &str = "oldest log file";
     let Some(kept) = kept else { return Ok(()) };
-    let Ok(answer) = facts.session.ask("SHOW BINARY LOGS").await? else {
-        findings.push(
-            Finding::unknown(GATE, "REPLICATION CLIENT is missing")
-                .run(format!("GRANT REPLICATION CLIENT ON *.* TO {}", facts.account)),
-        );
-        return Ok(());
+    let answer = match facts.session.ask("SHOW BINARY LOGS").await? {
+        Ok(answer) => answer,
+        Err(error) if error.number() == ER_NO_BINARY_LOGGING => {
+            findings.push(Finding::unknown(GATE, "the server writes no log"));
+            return Ok(());
+        }
+        Err(_) => {
+            findings.push(
+                Finding::unknown(GATE, "REPLICATION CLIENT is missing")
+                    .run(format!("GRANT REPLICATION CLIENT ON *.* TO {}", facts.account)),
+            );
+            return Ok(());
+        }
     };
     let files: Vec<String> = rows(&answer).filter_map(|row| row.first().cloned().flatten()).collect();
     let [first, second, ..] = files.as_slice() else {

@@ -76,12 +76,11 @@ impl Column {
         }
     }
 
-    /// A column of a statement. `before` is what it was, if it is not new.
-    pub(super) fn defined(definition: &ColumnDefinition, before: Option<&Self>) -> Self {
+    /// A column of a statement. Where that names no character set it is the table's, whatever the column had.
+    pub(super) fn defined(definition: &ColumnDefinition) -> Self {
         let nullable = definition.nullable.unwrap_or(!definition.primary_key) && !definition.primary_key;
-        let charset = definition.charset.or_else(|| before.and_then(Self::charset));
         let column_type = Some(definition.column_type.clone());
-        Self::new(definition.name.clone(), column_type, charset, nullable, definition.left_out)
+        Self::new(definition.name.clone(), column_type, definition.charset, nullable, definition.left_out)
     }
 
     /// A column of which nothing is known but its name.

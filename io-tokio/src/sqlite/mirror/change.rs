@@ -27,7 +27,7 @@ pub(super) fn follow(
     match &change.effect {
         SchemaEffect::Nothing => Ok(()),
         SchemaEffect::CreateTable { table, if_not_exists, columns } => {
-            let columns = columns.iter().flatten().map(|definition| Column::defined(definition, None));
+            let columns = columns.iter().flatten().map(Column::defined);
             create(connection, catalogue, table, (*if_not_exists, partial), columns.collect())
         }
         SchemaEffect::CreateTableLike { table, source, if_not_exists } => {
@@ -47,7 +47,7 @@ pub(super) fn follow(
         SchemaEffect::TruncateTable(table) => match catalogue.get(&table.schema, &table.table) {
             Some(entry) => {
                 if entry.made {
-                    table::empty(connection, &entry.name)?;
+                    table::empty(connection, entry)?;
                 }
                 // From here on every row of it is here.
                 let whole = Entry { partial: false, ..entry.clone() };
@@ -184,7 +184,7 @@ fn create(
 /// Makes the table of an entry without rows anew.
 fn remake(connection: &Connection, catalogue: &mut Catalogue, mut entry: Entry) -> Result<Entry, SinkError> {
     if entry.made {
-        if table::any_row(connection, &entry.name, "1")? {
+        if table::any_row(connection, &entry, "1")? {
             return Err(entry.halt(Code::MirrorDiverged, "rows"));
         }
         table::drop(connection, &entry.name)?;
@@ -274,7 +274,7 @@ fn alter(
         Ok(planned) if no_zero_gets_a_number(connection, &entry, &planned)? => planned,
         // What a change does to the rows of a table without any is known; what its columns are then, the
         // next table map says.
-        Ok(_) | Err(_) if !entry.made || !table::any_row(connection, &entry.name, "1")? => {
+        Ok(_) | Err(_) if !entry.made || !table::any_row(connection, &entry, "1")? => {
             return catalogue.save(connection, Entry { known: false, ..entry });
         }
         Ok(_) => return Err(entry.halt(Code::SchemaChangeNeedsCopy, "schema change")),
@@ -319,7 +319,7 @@ fn no_zero_gets_a_number(
             && let Some(before) = entry.columns.get(*index).filter(|column| !column.left_out)
         {
             let name = quoted(&before.name);
-            if table::any_row(connection, &entry.name, &format!("{name} IS NULL OR {name} = 0"))? {
+            if table::any_row(connection, entry, &format!("{name} IS NULL OR {name} = 0"))? {
                 return Ok(false);
             }
         }
@@ -333,7 +333,7 @@ fn after(entry: &Entry, planned: &PlannedColumn) -> Column {
         PlannedValues::Value(_) => None,
     };
     match (&planned.definition, before) {
-        (Some(definition), before) => Column::defined(definition, before),
+        (Some(definition), _) => Column::defined(definition),
         (None, Some(before)) => before.renamed(&planned.name),
         // A plan's columns come from somewhere.
         (None, None) => Column::unknown(&planned.name),

@@ -16,7 +16,7 @@ use rusqlite::{
 use super::{
     super::failure::{Step, failed},
     catalogue::Entry,
-    table::{Hidden, diverged_or, held, quoted},
+    table::{Hidden, diverged_or, gone_or, held, quoted},
     value::{RowHash, with_cell},
 };
 
@@ -122,6 +122,16 @@ pub(super) struct Statements<'c> {
 impl<'c> Statements<'c> {
     /// Writes one change.
     pub(super) fn apply(
+        &mut self,
+        connection: &'c Connection,
+        plan: &Plan,
+        change: &Change<'_>,
+        scratch: &mut String,
+    ) -> Result<(), SinkError> {
+        self.write(connection, plan, change, scratch).map_err(|error| gone_or(connection, &plan.entry, error))
+    }
+
+    fn write(
         &mut self,
         connection: &'c Connection,
         plan: &Plan,

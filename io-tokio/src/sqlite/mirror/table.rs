@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, ffi, params_from_iter, types:
 
 use super::{
     super::failure::{Step, failed},
-    catalogue::{Column, Entry},
+    catalogue::{Column, Entry, is_made},
     value::{RowHash, declaration},
 };
 
@@ -98,12 +98,14 @@ pub(super) fn unindex_hashes(connection: &Connection, entry: &Entry) -> Result<(
     execute(connection, &format!("DROP INDEX IF EXISTS \"capstan_hash_{}\"", entry.id))
 }
 
+/// Drops a table, were it not dropped by somebody else before.
 pub(super) fn drop(connection: &Connection, name: &str) -> Result<(), SinkError> {
-    execute(connection, &format!("DROP TABLE {}", quoted(name)))
+    execute(connection, &format!("DROP TABLE IF EXISTS {}", quoted(name)))
 }
 
-pub(super) fn empty(connection: &Connection, name: &str) -> Result<(), SinkError> {
-    execute(connection, &format!("DELETE FROM {}", quoted(name)))
+pub(super) fn empty(connection: &Connection, entry: &Entry) -> Result<(), SinkError> {
+    execute(connection, &format!("DELETE FROM {}", quoted(&entry.name)))
+        .map_err(|error| gone_or(connection, entry, error))
 }
 
 pub(super) fn rename(connection: &Connection, from: &str, to: &str) -> Result<(), SinkError> {
@@ -111,12 +113,16 @@ pub(super) fn rename(connection: &Connection, from: &str, to: &str) -> Result<()
 }
 
 /// Whether the table holds a row of which `condition` is true.
-pub(super) fn any_row(connection: &Connection, name: &str, condition: &str) -> Result<bool, SinkError> {
+pub(super) fn any_row(connection: &Connection, entry: &Entry, condition: &str) -> Result<bool, SinkError> {
     connection
-        .query_row(&format!("SELECT 1 FROM {} WHERE {condition} LIMIT 1", quoted(name)), [], |_| Ok(()))
+        .query_row(
+            &format!("SELECT 1 FROM {} WHERE {condition} LIMIT 1", quoted(&entry.name)),
+            [],
+            |_| Ok(()),
+        )
         .optional()
         .map(|found| found.is_some())
-        .map_err(|error| failed(Step::Read, error))
+        .map_err(|error| gone_or(connection, entry, failed(Step::Read, error)))
 }
 
 /// Where a column's values come from when a table is rebuilt.
@@ -241,6 +247,14 @@ pub(super) fn diverged_or(entry: &Entry, step: Step, error: rusqlite::Error) -> 
             | ffi::SQLITE_CONSTRAINT_NOTNULL,
         ) => entry.halt(Code::MirrorDiverged, "key").caused_by(error),
         Some(_) | None => failed(step, error),
+    }
+}
+
+/// A table that somebody else dropped is a mirror that is no longer equal.
+pub(super) fn gone_or(connection: &Connection, entry: &Entry, error: SinkError) -> SinkError {
+    match is_made(connection, &entry.name) {
+        Ok(false) if entry.made => entry.halt(Code::MirrorDiverged, "table").caused_by(error),
+        Ok(_) | Err(_) => error,
     }
 }
 

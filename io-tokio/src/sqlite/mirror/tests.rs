@@ -208,6 +208,29 @@ fn a_table_whose_creation_was_not_seen_is_no_copy() {
     }
 }
 
+/// Red without the look for the table: `sink_failed`, which names no table to copy again.
+#[test]
+fn a_table_that_somebody_dropped_is_no_mirror_and_says_which() {
+    // Before its first row, and once statements for it are prepared.
+    for batches in [2, 3] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.db");
+        let mut mirror = open(&path);
+        let mut kit = Kit::from_binlog(UPSERTS).unwrap();
+        kit.start(None).unwrap();
+        for _ in 0..batches {
+            let mut state = kit.next_batch().unwrap();
+            let ack = mirror.apply(state.blocking()).unwrap();
+            kit.accept(state, ack).unwrap();
+        }
+        Connection::open(&path).unwrap().execute_batch("DROP TABLE \"c04.t\"").unwrap();
+        let error = kit.run_blocking(&mut mirror).unwrap_err();
+        assert_eq!(error.code(), Code::MirrorDiverged, "after {batches}");
+        let table = Halt::from(&error).place.and_then(|place| place.table);
+        assert_eq!(table, Some(("c04".to_owned(), "t".to_owned())));
+    }
+}
+
 /// Red without the flag of a table that was never here whole: it halts, or takes what was whole for a part.
 #[test]
 fn only_a_table_that_was_never_whole_may_lack_rows() {
