@@ -532,6 +532,7 @@ fn every_guard_is_seen_to_be_gone() {
         (Mutant::SleepCounts, silence_ends_a_link_and_sleep_does_not),
         (Mutant::AnyStart, a_start_fits_what_is_stored_or_halts),
         (Mutant::GoalUnseen, a_goal_that_is_reached_already_ends_before_the_stream),
+        (Mutant::GoalUnseen, a_goal_that_the_log_will_never_reach_ends_by_its_name),
     ] {
         let _making = making(Mistake::Core(mutant));
         assert!(std::panic::catch_unwind(test).is_err(), "{} is not seen", mutant.name());

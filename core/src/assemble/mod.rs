@@ -378,7 +378,7 @@ impl<P: Probe> Assembler<P> {
     pub fn goal_missing(&self, now: Now, idle: Duration) -> Option<GtidSet> {
         let since = self.idle.as_ref()?.since;
         let (until, _) = self.until.as_ref().filter(|_| self.until_is_there && self.group.is_none())?;
-        if self.is_reached() || now < since.after(idle) {
+        if self.is_reached() || now < since.after(idle) || P::mutant(Mutant::GoalUnseen) {
             return None;
         }
         let mut missing = until.subtract(&self.processed);

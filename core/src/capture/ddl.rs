@@ -122,7 +122,7 @@ impl CapturedSet {
                 captured(from) == column.left_out
             }
             AlterOperation::Rename { from, to } => captured(from) != captured(to),
-            AlterOperation::Drop(_) | AlterOperation::Unfollowed(_) => false,
+            AlterOperation::Drop(_) | AlterOperation::Default | AlterOperation::Unfollowed(_) => false,
         };
         if crosses { AlterOperation::Unfollowed(Unfollowed::LeftOutColumn) } else { operation }
     }

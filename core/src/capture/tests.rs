@@ -323,7 +323,9 @@ fn the_effect_on_what_is_captured() {
                     alloc::format!("{}{}", column.name, if column.left_out { "-" } else { "+" })
                 }
                 AlterOperation::Unfollowed(why) => why.as_str().into(),
-                AlterOperation::Drop(_) | AlterOperation::Rename { .. } => "other".into(),
+                AlterOperation::Drop(_) | AlterOperation::Default | AlterOperation::Rename { .. } => {
+                    "other".into()
+                }
             });
             shown.collect::<Vec<String>>().join(" ")
         }

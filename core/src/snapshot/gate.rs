@@ -528,7 +528,7 @@ impl Gate {
             AlterOperation::Add(column, _) => column.value_when_added().is_none(),
             AlterOperation::Drop(name) => of_key(name),
             AlterOperation::Rename { from, .. } => of_key(from),
-            AlterOperation::Change { .. } | AlterOperation::Unfollowed(_) => true,
+            AlterOperation::Change { .. } | AlterOperation::Default | AlterOperation::Unfollowed(_) => true,
         };
         copying && operations.iter().any(uncertain)
     }

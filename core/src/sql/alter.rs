@@ -58,7 +58,8 @@ fn operation(cursor: &mut Cursor<'_>, alter: &mut Alter) {
     }
 }
 
-/// A clause that keeps the rows' values: only `RENAME COLUMN` is more than nothing.
+/// A clause that keeps the rows' values: only `RENAME COLUMN`, and another default where a column is generated from
+/// it, are more than nothing.
 fn operations_without_rows(cursor: &mut Cursor<'_>) -> Read<Option<Vec<AlterOperation>>> {
     let mut operations = Vec::new();
     if cursor.accept("RENAME")? && cursor.accept("COLUMN")? {
@@ -67,6 +68,12 @@ fn operations_without_rows(cursor: &mut Cursor<'_>) -> Read<Option<Vec<AlterOper
         let to = column::column_name(cursor)?;
         clause_ends(cursor)?;
         operations.push(AlterOperation::Rename { from, to });
+    } else if cursor.accept("ALTER")? && !cursor.at_any(&["INDEX", "CHECK", "CONSTRAINT"])? {
+        cursor.accept("COLUMN")?;
+        column::column_name(cursor)?;
+        if cursor.accept_any(&["SET", "DROP"])? && cursor.at("DEFAULT")? {
+            operations.push(AlterOperation::Default);
+        }
     }
     Ok(Some(operations))
 }

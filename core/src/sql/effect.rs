@@ -98,6 +98,9 @@ pub enum AlterOperation {
         /// Where it goes.
         position: ColumnPosition,
     },
+    /// `ALTER COLUMN … SET DEFAULT` or `DROP DEFAULT`: of new rows only, but for what a generated column makes of
+    /// `DEFAULT(column)`.
+    Default,
     /// What becomes of rows that are there is not certain. A table without rows has none after it.
     Unfollowed(Unfollowed),
 }
@@ -180,6 +183,28 @@ const COLUMNS_MAX: usize = 4096;
 /// More clauses than this about columns are not followed: each is looked up among all columns.
 const OPERATIONS_MAX: usize = 1024;
 
+/// Whether these clauses could have the server compute anew what its generated columns hold: another type, character
+/// set or default of a column, or another column under the same name. Expressions that give something else for the same
+/// values (`lc_time_names`, `div_precision_increment`) are not foreseen.
+#[must_use]
+pub fn recomputes(operations: &[AlterOperation]) -> bool {
+    let made = |name: &str| {
+        operations.iter().any(|operation| match operation {
+            AlterOperation::Add(column, _) => same_column(&column.name, name),
+            AlterOperation::Rename { to, .. } => same_column(to, name),
+            AlterOperation::Drop(_)
+            | AlterOperation::Change { .. }
+            | AlterOperation::Default
+            | AlterOperation::Unfollowed(_) => false,
+        })
+    };
+    operations.iter().any(|operation| match operation {
+        AlterOperation::Change { .. } | AlterOperation::Default => true,
+        AlterOperation::Drop(name) => made(name),
+        AlterOperation::Add(..) | AlterOperation::Rename { .. } | AlterOperation::Unfollowed(_) => false,
+    })
+}
+
 /// What the columns of a table are after these clauses, all taken as one as the server does
 /// (`prepare_fields_and_keys` of `sql/sql_table.cc`): names of columns that were there are the old ones,
 /// names behind `AFTER` the new ones.
@@ -199,7 +224,7 @@ pub fn plan(
     let mut fates: Vec<Option<&AlterOperation>> = columns.iter().map(|_| None).collect();
     for operation in operations {
         let name = match operation {
-            AlterOperation::Add(..) => continue,
+            AlterOperation::Add(..) | AlterOperation::Default => continue,
             AlterOperation::Unfollowed(why) => return Err(*why),
             AlterOperation::Drop(name) => name,
             AlterOperation::Rename { from, .. } | AlterOperation::Change { from, .. } => from,
@@ -224,7 +249,7 @@ pub fn plan(
             }
             // Those with a place go there in the order of the text; dropped ones nowhere.
             Some(AlterOperation::Change { .. } | AlterOperation::Drop(_)) => {}
-            Some(AlterOperation::Add(..) | AlterOperation::Unfollowed(_)) => {
+            Some(AlterOperation::Add(..) | AlterOperation::Default | AlterOperation::Unfollowed(_)) => {
                 return Err(Unfollowed::NotUnderstood);
             }
         }
@@ -246,9 +271,10 @@ pub fn plan(
                 let existing = columns.get(index).ok_or(Unfollowed::NoSuchColumn)?;
                 (changed(index, existing, column, strict)?, position)
             }
-            AlterOperation::Drop(_) | AlterOperation::Rename { .. } | AlterOperation::Unfollowed(_) => {
-                continue;
-            }
+            AlterOperation::Drop(_)
+            | AlterOperation::Rename { .. }
+            | AlterOperation::Default
+            | AlterOperation::Unfollowed(_) => continue,
         };
         place(&mut planned, column, position)?;
     }

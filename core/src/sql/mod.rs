@@ -28,6 +28,7 @@ pub(crate) use declared::same_column;
 pub use declared::{Conversion, DeclaredType};
 pub use effect::{
     AlterOperation, ExistingColumn, PlannedColumn, PlannedValues, SchemaEffect, TableMove, Unfollowed, plan,
+    recomputes,
 };
 pub use literal::Literal;
 pub use statement::{

@@ -27,9 +27,22 @@ pub struct TableVersion {
     signedness_known: bool,
     collations_known: bool,
     generated_invisible_primary_key: bool,
+    generated: Generated,
     plan: Plan,
     keys: Keys,
 }
+
+/// Which columns are generated. A table map does not say, so it makes no other version of a table.
+#[derive(Clone, Default)]
+struct Generated(Option<Box<[bool]>>);
+
+impl PartialEq for Generated {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Generated {}
 
 /// Names as they stand in JSON: those of the columns are keys of an object, with quotes and colon and a comma in
 /// front, in one piece. Written once for every row there is.
@@ -381,6 +394,8 @@ pub struct TableFacts {
     pub collations_known: bool,
     /// The key is the server's own (`sql_generate_invisible_primary_key`).
     pub generated_invisible_primary_key: bool,
+    /// Which columns are generated, where the table was described by its definition.
+    pub generated: Option<Vec<bool>>,
 }
 
 impl TableVersion {
@@ -398,6 +413,7 @@ impl TableVersion {
             signedness_known: facts.signedness_known,
             collations_known: facts.collations_known,
             generated_invisible_primary_key: facts.generated_invisible_primary_key,
+            generated: Generated(facts.generated.map(Vec::into_boxed_slice)),
             plan,
             keys,
         }
@@ -462,6 +478,13 @@ impl TableVersion {
     #[must_use]
     pub const fn generated_invisible_primary_key(&self) -> bool {
         self.generated_invisible_primary_key
+    }
+
+    /// Whether the server computes the column's values from others; `None` where that is not known: the binlog does not
+    /// tell generated columns apart, the initial copy does.
+    #[must_use]
+    pub fn is_generated(&self, column: usize) -> Option<bool> {
+        self.generated.0.as_ref()?.get(column).copied()
     }
 
     /// Leaves the columns out of which `captured` says no: their values read as

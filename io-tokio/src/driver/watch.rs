@@ -154,7 +154,8 @@ impl Watch {
         }
         for ((schema, table), why) in facts.copied_whole.iter().skip(self.told_whole) {
             tracing::warn!(
-                table = %format_args!("{schema}.{table}"),
+                // A name is the source's: what a terminal would obey is written out.
+                table = %format_args!("{}.{}", schema.escape_debug(), table.escape_debug()),
                 why,
                 "copied as a whole: its view stays open to the last row, the stream waits where the table was \
                  changed meanwhile, and a lost connection begins it anew"

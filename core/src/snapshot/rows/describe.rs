@@ -363,7 +363,11 @@ impl Found {
 
     fn described(self, schema: String, table: String) -> Result<Described, DescribeError> {
         let primary_key = self.primary_key()?;
+        // A computed default says DEFAULT_GENERATED.
+        let generated =
+            |extra: &String| extra.contains("VIRTUAL GENERATED") || extra.contains("STORED GENERATED");
         let facts = TableFacts {
+            generated: Some(self.extras.iter().map(generated).collect()),
             generated_invisible_primary_key: self.generated_invisible_primary_key(&primary_key),
             primary_key,
             names_known: true,

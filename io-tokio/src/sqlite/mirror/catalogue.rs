@@ -40,6 +40,9 @@ pub(super) struct Column {
     pub(super) nullable: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(super) left_out: bool,
+    /// Whether its values are computed from others; nothing where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) generated: Option<bool>,
     /// `type_text`, read.
     #[serde(skip)]
     column_type: Option<DeclaredType>,
@@ -49,13 +52,14 @@ impl Column {
     /// A column of a table map.
     fn of(version: &TableVersion, index: usize, column: &value::Column) -> Self {
         let charset = column.column_type.collation().and_then(Charset::of_collation);
-        Self::new(
+        let seen = Self::new(
             column.name.clone(),
             DeclaredType::of(&column.column_type),
             charset,
             column.nullable,
             version.is_left_out(index),
-        )
+        );
+        Self { generated: version.is_generated(index), ..seen }
     }
 
     fn new(
@@ -72,6 +76,7 @@ impl Column {
             charset: charset.map(|charset| charset.name().to_owned()),
             nullable,
             left_out,
+            generated: None,
             column_type,
         }
     }
@@ -80,7 +85,14 @@ impl Column {
     pub(super) fn defined(definition: &ColumnDefinition) -> Self {
         let nullable = definition.nullable.unwrap_or(!definition.primary_key) && !definition.primary_key;
         let column_type = Some(definition.column_type.clone());
-        Self::new(definition.name.clone(), column_type, definition.charset, nullable, definition.left_out)
+        let defined = Self::new(
+            definition.name.clone(),
+            column_type,
+            definition.charset,
+            nullable,
+            definition.left_out,
+        );
+        Self { generated: Some(definition.generated), ..defined }
     }
 
     /// A column of which nothing is known but its name.
@@ -154,6 +166,20 @@ impl Entry {
     pub(super) fn expects(&self, seen: &[Column]) -> bool {
         self.columns.len() == seen.len()
             && self.columns.iter().zip(seen).all(|(expected, seen)| expected.is_shown_as(seen))
+    }
+
+    /// What a table map does not tell of its columns, from what is known of those that were there.
+    pub(super) fn recall(&self, seen: &mut [Column]) {
+        for column in seen.iter_mut().filter(|column| column.generated.is_none()) {
+            let name = lower_case(&column.name);
+            let before = self.columns.iter().find(|before| lower_case(&before.name) == name);
+            column.generated = before.and_then(|before| before.generated);
+        }
+    }
+
+    /// Whether the server may compute values of its columns.
+    pub(super) fn computes(&self) -> bool {
+        self.columns.iter().any(|column| column.generated != Some(false))
     }
 
     pub(super) fn halt(&self, code: Code, step: &'static str) -> SinkError {

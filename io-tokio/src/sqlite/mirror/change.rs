@@ -5,7 +5,7 @@ use capstan_core::{
     halt::Code,
     sql::{
         AlterOperation, Conversion, ExistingColumn, PlannedColumn, PlannedValues, RowValue, SchemaEffect,
-        TableMove, TableName, plan,
+        TableMove, TableName, Unfollowed, plan, recomputes,
     },
     value::TableVersion,
 };
@@ -118,7 +118,7 @@ pub(super) fn see(
     version: &TableVersion,
     unseen: Unseen,
 ) -> Result<Entry, SinkError> {
-    let (columns, key) = shape_of(version);
+    let (mut columns, key) = shape_of(version);
     let entry = match catalogue.get(version.schema(), version.table()) {
         Some(entry) => entry.clone(),
         None => match unseen {
@@ -132,6 +132,7 @@ pub(super) fn see(
             }
         },
     };
+    entry.recall(&mut columns);
     if !entry.known {
         return remake(connection, catalogue, Entry { known: true, columns, key, ..entry });
     }
@@ -270,12 +271,16 @@ fn alter(
             nullable: column.nullable,
         })
         .collect();
-    let planned = match plan(&existing, operations, strict) {
+    let computed = entry.computes() && recomputes(operations);
+    let plan = if computed { Err(Unfollowed::Values) } else { plan(&existing, operations, strict) };
+    let planned = match plan {
         Ok(planned) if no_zero_gets_a_number(connection, &entry, &planned)? => planned,
         // What a change does to the rows of a table without any is known; what its columns are then, the
         // next table map says.
         Ok(_) | Err(_) if !entry.made || !table::any_row(connection, &entry, "1")? => {
-            return catalogue.save(connection, Entry { known: false, ..entry });
+            let mut columns = entry.columns.clone();
+            columns.iter_mut().for_each(|column| column.generated = None);
+            return catalogue.save(connection, Entry { known: false, columns, ..entry });
         }
         Ok(_) => return Err(entry.halt(Code::SchemaChangeNeedsCopy, "schema change")),
         Err(why) => {
