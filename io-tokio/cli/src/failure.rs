@@ -110,3 +110,28 @@ pub fn halt_json(halt: &Halt) -> serde_json::Value {
         "exit_status": halt.exit_status(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use capstan::{Code, Place};
+
+    use super::*;
+
+    /// Red where names are not quoted for a shell, or the transaction is not named.
+    #[test]
+    fn a_remedy_can_be_run_as_it_is_told() {
+        let place = Place {
+            gtid: "3e11fa47-71ca-11e1-9e33-c80aa9429562:23".parse().ok(),
+            table: Some(("d".to_owned(), "it's".to_owned())),
+            ..Place::default()
+        };
+        let halt = Halt::new(Code::PartialRowImage).at(place);
+        let told = remedy(&halt);
+        assert!(
+            told.contains("skip --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --reason WHY TARGET`"),
+            "{told}"
+        );
+        assert!(told.contains(r"--copy-again 'd.`it'\''s`'`"), "{told}");
+        assert_eq!(remedy(&Halt::new(Code::PartialRowImage)), Code::PartialRowImage.remedy());
+    }
+}

@@ -190,7 +190,14 @@ fn settings_of_the_start_are_named_and_mended_by_a_restart() {
     server.restart_with(&["--binlog-ignore-db=junk"]).unwrap();
     assert_eq!(check(&url, &[]).of("log filters")["code"], "binlog_filtered");
     server.restart_with(&["--skip-log-bin"]).unwrap();
-    assert_eq!(check(&url, &[]).of("log_bin")["code"], "binlog_disabled");
+    let no_log = check(&url, &[]);
+    assert_eq!(no_log.of("log_bin")["code"], "binlog_disabled");
+    // Nothing that a grant would show.
+    let oldest = no_log.of("oldest log file");
+    assert_eq!(
+        (&oldest["found"], oldest["statements"].as_array().unwrap().len()),
+        (&"the server writes no log".into(), 0)
+    );
     server.restart_with(&["--innodb-read-only"]).unwrap();
     assert_eq!(check(&url, &[]).of("log_bin")["code"], "reader_endpoint");
 }

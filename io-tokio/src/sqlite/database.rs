@@ -93,6 +93,15 @@ impl Database {
         if path.is_dir() {
             return Err(unusable(path, &std::io::ErrorKind::IsADirectory.into()));
         }
+        // SQLite keeps its log beside the name it was opened by: of a file with two names there would be two
+        // (sqlite.org/howtocorrupt.html, "Multiple links to the same file").
+        #[cfg(unix)]
+        if path.metadata().is_ok_and(|found| std::os::unix::fs::MetadataExt::nlink(&found) > 1) {
+            return Err(invalid(
+                &name(),
+                "has a second name (a hard link): SQLite would keep two logs of it",
+            ));
+        }
         // What is somebody else's is refused before anything of ours lies beside it.
         if path.metadata().is_ok_and(|found| found.len() > 0) {
             match look(path, kind) {

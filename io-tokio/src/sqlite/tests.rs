@@ -225,6 +225,21 @@ fn targets_that_are_not_ours_are_refused_and_left_as_they_were() {
     drop(open(&path("theirs")));
 }
 
+/// Red without the look at its links: two processes hold one file under two locks and two logs.
+#[test]
+fn a_file_with_two_names_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (folder.path().join("l.db"), folder.path().join("other.db"));
+    drop(open(&path));
+    std::fs::hard_link(&path, &other).unwrap();
+    for name in [&path, &other] {
+        let halt = Ledger::open(name, LedgerOptions::default()).unwrap_err();
+        assert_eq!(halt.code, Code::ConfigInvalid, "{halt}");
+    }
+    std::fs::remove_file(&other).unwrap();
+    drop(open(&path));
+}
+
 #[test]
 fn a_decision_moves_the_position_and_is_recorded_with_it() {
     let folder = tempfile::tempdir().unwrap();
