@@ -184,24 +184,16 @@ const COLUMNS_MAX: usize = 4096;
 const OPERATIONS_MAX: usize = 1024;
 
 /// Whether these clauses could have the server compute anew what its generated columns hold: another type, character
-/// set or default of a column, or another column under the same name. Expressions that give something else for the same
-/// values (`lc_time_names`, `div_precision_increment`) are not foreseen.
+/// set or default of a column. (Another column under the name of one that a generated column needs is refused by the server.)
+/// Expressions that give something else for the same values (`lc_time_names`, `div_precision_increment`) are not foreseen.
 #[must_use]
 pub fn recomputes(operations: &[AlterOperation]) -> bool {
-    let made = |name: &str| {
-        operations.iter().any(|operation| match operation {
-            AlterOperation::Add(column, _) => same_column(&column.name, name),
-            AlterOperation::Rename { to, .. } => same_column(to, name),
-            AlterOperation::Drop(_)
-            | AlterOperation::Change { .. }
-            | AlterOperation::Default
-            | AlterOperation::Unfollowed(_) => false,
-        })
-    };
     operations.iter().any(|operation| match operation {
         AlterOperation::Change { .. } | AlterOperation::Default => true,
-        AlterOperation::Drop(name) => made(name),
-        AlterOperation::Add(..) | AlterOperation::Rename { .. } | AlterOperation::Unfollowed(_) => false,
+        AlterOperation::Add(..)
+        | AlterOperation::Drop(_)
+        | AlterOperation::Rename { .. }
+        | AlterOperation::Unfollowed(_) => false,
     })
 }
 

@@ -320,7 +320,10 @@ fn what_is_about_no_column() {
             ("ADD PRIMARY KEY (id)", "nothing"),
             ("DROP PRIMARY KEY", "nothing"),
             ("DROP FOREIGN KEY x, DROP CHECK y, DROP CONSTRAINT z", "nothing"),
-            ("ALTER a SET DEFAULT 'x', ALTER COLUMN n DROP DEFAULT, ALTER INDEX i INVISIBLE", "nothing"),
+            ("ALTER INDEX i INVISIBLE, ALTER CHECK c NOT ENFORCED, ALTER CONSTRAINT c ENFORCED", "nothing"),
+            ("ALTER a SET INVISIBLE, ALTER COLUMN n SET VISIBLE", "nothing"),
+            // Of generated columns, for which somebody else looks.
+            ("ALTER a SET DEFAULT 'x', ALTER COLUMN n DROP DEFAULT", "id a n d e ts f b"),
             ("COMMENT='x', AUTO_INCREMENT=5 ENGINE=InnoDB", "nothing"),
             ("DEFAULT CHARACTER SET latin1", "nothing"),
             ("ORDER BY a, n", "nothing"),
