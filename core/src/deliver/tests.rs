@@ -311,6 +311,9 @@ fn an_aborted_transaction_says_whether_it_comes_again() {
         };
         queue.0.lock().unwrap().0.push_back(Some(abort));
         assert_eq!(read_all(&mut state).unwrap_err(), Incomplete::Aborted { comes_again });
+        // The reason stays, however often it is asked.
+        assert_eq!(now(state.batch().next()).unwrap_err(), Incomplete::Aborted { comes_again });
+        assert_eq!(state.batch().finish().unwrap_err(), Incomplete::Aborted { comes_again });
         delivery.failed(state);
         let durable = delivery.durable().cloned();
         assert_eq!(delivery.read_back(durable.as_ref()), Holds::Expected);

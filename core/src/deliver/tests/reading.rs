@@ -122,6 +122,41 @@ fn what_is_skipped_counts_as_read_and_what_is_not_does_not() {
     assert!(batch.finish().is_ok());
 }
 
+/// A chunk is read when its last row was, whether anybody asked for one behind it or not.
+#[test]
+fn a_chunk_left_half_read_cannot_be_acknowledged() {
+    let rows = events(0).into_iter().find_map(|event| event.rows().cloned()).expect("rows");
+    let table = Arc::clone(rows.table());
+    let count = rows.changes();
+    for read in 0..=count {
+        let mut delivery = claimed(BatchLimits::default());
+        let chunk = SnapshotChunk {
+            seq: Seq(1),
+            table: Arc::clone(&table),
+            rows: Some(rows.clone()),
+            number: 0,
+            gtid_set: GtidSet::new(),
+            last: true,
+            advance: Box::default(),
+        };
+        let _ = delivery.push(Event::SnapshotRows(Box::new(chunk)));
+        let mut state = delivery.next_batch(no_feed).unwrap();
+        let mut batch = state.batch();
+        let Some(Unit::SnapshotRows(mut chunk)) = now(batch.next()).unwrap() else { panic!("a chunk") };
+        for _ in 0..read {
+            assert!(chunk.next().unwrap().is_some());
+        }
+        let next = now(batch.next());
+        if read == count {
+            assert!(next.unwrap().is_none());
+            assert!(batch.finish().is_ok());
+        } else {
+            assert_eq!(next.unwrap_err(), Incomplete::Unread, "{read} of {count}");
+            assert_eq!(batch.finish().unwrap_err(), Incomplete::Unread);
+        }
+    }
+}
+
 #[test]
 fn an_acknowledgement_of_another_pipeline_is_refused_and_takes_nothing_away() {
     let one = || {
