@@ -48,6 +48,8 @@ pub struct JsonFile {
     /// A batch was taken since it was opened.
     worked: bool,
     gather: Gather,
+    /// The record's text, made anew for each batch.
+    record: String,
     options: JsonOptions,
     _lock: Lock,
 }
@@ -111,7 +113,8 @@ impl JsonFile {
             None if size > 0 => return Err(foreign()),
             None => {
                 // Before the first byte: a file with content and no record is somebody else's.
-                write(&path, 0, None, options.sync).map_err(|error| Halt::from(&error))?;
+                write(&path, 0, None, options.sync, &mut String::new())
+                    .map_err(|error| Halt::from(&error))?;
                 Record { length: 0, position: None }
             }
         };
@@ -121,8 +124,9 @@ impl JsonFile {
         }
         let Record { length, position } = record;
         let gather = Gather::new(options);
+        let (dirty, worked, record) = (true, false, String::new());
         let mut this =
-            Self { path, file, length, position, dirty: true, worked: false, gather, options, _lock: lock };
+            Self { path, file, length, position, dirty, worked, gather, record, options, _lock: lock };
         this.cut().map_err(|error| Halt::from(&error))?;
         Ok(this)
     }
@@ -188,7 +192,7 @@ impl JsonFile {
             self.file.sync_data().map_err(|error| writing("append", error))?;
         }
         fault_point!("data_synced");
-        write(&self.path, self.length + length, Some(position), self.options.sync)?;
+        write(&self.path, self.length + length, Some(position), self.options.sync, &mut self.record)?;
         fault_point!("after_commit");
         self.length += length;
         self.position = Some(position.clone());
@@ -240,7 +244,7 @@ impl Stored for JsonFile {
         self.reread()?;
         expected.check(self.position.as_ref())?;
         decisions::record(&self.path, decision, expected.position(), position)?;
-        write(&self.path, self.length, Some(position), true)?;
+        write(&self.path, self.length, Some(position), true, &mut self.record)?;
         self.position = Some(position.clone());
         Ok(())
     }
@@ -292,20 +296,27 @@ fn read(path: &Path) -> Result<Option<Record>, SinkError> {
     Ok(Some(Record { length: head.length, position }))
 }
 
-fn write(path: &Path, length: u64, position: Option<&Position>, sync: bool) -> Result<(), SinkError> {
-    let mut behind = String::new();
+/// `text` is a buffer that is used again.
+fn write(
+    path: &Path,
+    length: u64,
+    position: Option<&Position>,
+    sync: bool,
+    text: &mut String,
+) -> Result<(), SinkError> {
+    text.clear();
     if let Some(position) = position {
-        position.write(&mut behind);
+        position.write(text);
     }
-    let crc32 = Some(sum_of(length, &behind));
+    let crc32 = Some(sum_of(length, text));
     let head = Head { kind: "jsonl".to_owned(), format: FORMAT, length, crc32 };
-    let mut text =
+    let mut head =
         serde_json::to_string(&head).map_err(|_| SinkError::halt(Code::PositionWriteFailed, "record"))?;
-    text.push('\n');
+    head.push('\n');
     if position.is_some() {
-        text.push_str(&behind);
         text.push('\n');
     }
+    text.insert_str(0, &head);
     replace(&JsonFile::record_path(path), text.as_bytes(), sync)
         .map_err(|error| writing("record", error).or_code(Code::PositionWriteFailed))
 }
