@@ -408,5 +408,21 @@ told! {
         KeepEnd,
         /// The copy waits for the stream's server at an address that is another's now.
         StayElsewhere,
+        /// A lock to read that is not granted is never asked for as one to write.
+        ReadLockOnly,
+        /// The statement that waits for a lock is not killed.
+        NeverKill,
+        /// The pauses between two tries to lock a table do not grow.
+        EagerLock,
+        /// Nobody is told that the copy waits for a lock.
+        WaitUntold,
+        /// Prepared transactions beside a lock that is not granted are not looked for.
+        XaUnseen,
+        /// A source that is busy, or late, is copied from all the same.
+        IgnoreLoad,
+        /// A server without room for all views is asked for all of them again.
+        AllViews,
+        /// A cut outlives the connections that it was made by.
+        KeepLost,
     }
 }

@@ -1,6 +1,6 @@
 //! One connection of the copy: from the dial to a session that is set up, then a statement at a time.
 
-use alloc::{boxed::Box, collections::VecDeque, string::String};
+use alloc::{borrow::ToOwned as _, boxed::Box, collections::VecDeque, string::String};
 
 use bytes::{Bytes, BytesMut};
 
@@ -8,7 +8,8 @@ use crate::{
     halt::{Code, Detail, Halt},
     link::{
         BinaryRow, ErrorMeaning, Framer, Handshake, HandshakeError, Login, Prepare, PrepareStep, Query,
-        QueryLimits, QueryResult, QueryStep, RowStep, RowStream, RowsEnd, Session, Step,
+        QueryError, QueryLimits, QueryResult, QueryStep, RowStep, RowStream, RowsEnd, ServerError, Session,
+        Step, TextRow,
         command::{close_statement, execute, prepare, query},
         handshake::TlsPending,
         packet::{HEADER_LEN, encode},
@@ -22,6 +23,11 @@ const ROW_SLACK: usize = 64 << 10;
 
 /// Longest answer that is kept whole: a GTID set has reached megabytes.
 const ANSWER_MAX: usize = 64 << 20;
+
+/// `max_prepared_stmt_count` is reached: 0 forbids all.
+const ER_MAX_PREPARED_STMT_COUNT_REACHED: u16 = 1461;
+/// What stands between us and the server prepares nothing.
+const ER_UNSUPPORTED_PS: u16 = 1295;
 
 /// A connection.
 pub(super) struct Client {
@@ -41,9 +47,18 @@ enum State {
     Securing(Box<Framer>, Box<TlsPending>),
     Idle(Box<Framer>, Session),
     Asking(Box<Framer>, Session, Box<Query>),
-    Preparing(Box<Framer>, Session, Prepare),
-    /// Rows of the prepared statement of this number.
-    Reading(Box<Framer>, Session, Box<RowStream>, u32),
+    /// The statement is kept, to be asked as text where it cannot be prepared.
+    Preparing(Box<Framer>, Session, Prepare, Box<str>),
+    /// Rows of the prepared statement of this number; `None`: as text.
+    Reading(Box<Framer>, Session, Box<RowStream>, Option<u32>),
+}
+
+/// A row of what is read.
+#[derive(Debug)]
+pub(super) enum CopyRow {
+    Binary(BinaryRow),
+    /// The server prepares no statement now.
+    Text(TextRow),
 }
 
 /// What a connection has to say.
@@ -58,7 +73,7 @@ pub(super) enum Said {
     /// The answer to what was asked.
     Answer(QueryResult),
     /// A row of what is read.
-    Row(BinaryRow),
+    Row(CopyRow),
     /// The end of what is read.
     End(RowsEnd),
     /// It is of no use any more; another dial may be.
@@ -158,7 +173,8 @@ impl Client {
         if let State::Idle(mut framer, session) = core::mem::replace(&mut self.state, State::Closed) {
             framer.set_payload_max(row_max.saturating_mul(2).saturating_add(ROW_SLACK));
             self.send(&mut framer, &prepare(sql.as_bytes()), out);
-            self.state = State::Preparing(framer, session, Prepare::new(session.capabilities));
+            let prepare = Prepare::new(session.capabilities);
+            self.state = State::Preparing(framer, session, prepare, sql.to_owned().into());
             self.deadline = Some(until);
         }
     }
@@ -200,16 +216,22 @@ impl Client {
                 Ok(None) => self.park(State::Asking(framer, session, query)),
                 Err(_) => lost(NOT_MYSQL),
             },
-            State::Preparing(mut framer, session, prepare) => match framer.next_payload() {
+            State::Preparing(mut framer, session, prepare, sql) => match framer.next_payload() {
                 Ok(Some(payload)) => match prepare.on_payload(&payload.bytes) {
                     Ok(PrepareStep::More(prepare)) => {
-                        self.state = State::Preparing(framer, session, prepare);
+                        self.state = State::Preparing(framer, session, prepare, sql);
                         Said::Moved
                     }
                     Ok(PrepareStep::Done(statement)) => {
                         self.send(&mut framer, &execute(statement), out);
                         let rows = Box::new(RowStream::new(session.capabilities));
-                        self.state = State::Reading(framer, session, rows, statement);
+                        self.state = State::Reading(framer, session, rows, Some(statement));
+                        Said::Moved
+                    }
+                    Ok(PrepareStep::Failed(error)) if is_unprepared(&error) => {
+                        self.send(&mut framer, &query(sql.as_bytes()), out);
+                        let rows = Box::new(RowStream::new(session.capabilities));
+                        self.state = State::Reading(framer, session, rows, None);
                         Said::Moved
                     }
                     Ok(PrepareStep::Failed(error)) => {
@@ -218,11 +240,11 @@ impl Client {
                     }
                     Err(_) => lost(NOT_MYSQL),
                 },
-                Ok(None) => self.park(State::Preparing(framer, session, prepare)),
+                Ok(None) => self.park(State::Preparing(framer, session, prepare, sql)),
                 Err(_) => lost(NOT_MYSQL),
             },
             State::Reading(mut framer, session, mut rows, statement) => match framer.next_payload() {
-                Ok(Some(payload)) => match rows.binary_row(&payload.bytes) {
+                Ok(Some(payload)) => match row_of(&mut rows, &payload.bytes, statement.is_some()) {
                     Ok(Some(row)) => {
                         self.state = State::Reading(framer, session, rows, statement);
                         Said::Row(row)
@@ -233,7 +255,9 @@ impl Client {
                             Said::Moved
                         }
                         Ok(RowStep::Done(end)) => {
-                            self.send(&mut framer, &close_statement(statement), out);
+                            if let Some(statement) = statement {
+                                self.send(&mut framer, &close_statement(statement), out);
+                            }
                             self.idle(framer, session);
                             Said::End(end)
                         }
@@ -301,6 +325,18 @@ impl Client {
     }
 }
 
+/// Whether the statement can be asked as text though it cannot be prepared.
+fn is_unprepared(error: &ServerError) -> bool {
+    matches!(error.number(), ER_MAX_PREPARED_STMT_COUNT_REACHED | ER_UNSUPPORTED_PS)
+}
+
+fn row_of(rows: &mut RowStream, payload: &Bytes, binary: bool) -> Result<Option<CopyRow>, QueryError> {
+    Ok(match binary {
+        true => rows.binary_row(payload)?.map(CopyRow::Binary),
+        false => rows.row(payload)?.map(CopyRow::Text),
+    })
+}
+
 /// The stream's link has logged in with the same account, so only what is certain is for good.
 fn refused(error: &HandshakeError) -> Said {
     match error {
@@ -346,7 +382,7 @@ pub(super) fn of_loss(reason: LostReason) -> Said {
 }
 
 /// A statement that failed, by what it means for the copy.
-pub(super) fn failed(error: &crate::link::ServerError, privilege: &'static str) -> Said {
+pub(super) fn failed(error: &ServerError, privilege: &'static str) -> Said {
     let by = |code| Halt::new(code).with_server_error(error.number());
     match error.meaning() {
         ErrorMeaning::AccessDenied => Said::Refused(by(Code::AccessDenied)),

@@ -39,7 +39,7 @@ use crate::{
     gtid::{GtidSet, Uuid},
     halt::{Code, Detail, Halt},
     link::Login,
-    probe::{Mark, Probe},
+    probe::{Mark, Mutant, Probe},
     replica::{CopyLink, DialEpoch, LostReason, Output},
     time::Now,
 };
@@ -379,7 +379,10 @@ impl Copier {
                     return Did::Nothing;
                 }
                 *killed = true;
-                let kill = format!("KILL QUERY {}", self.lock.id);
+                let kill = match P::mutant(Mutant::NeverKill) {
+                    false => format!("KILL QUERY {}", self.lock.id),
+                    true => "DO 0".into(),
+                };
                 lane.view.ask(&kill, now.after(self.terms.step), around.out);
                 Did::Moved
             }
@@ -395,16 +398,11 @@ impl Copier {
                 if !around.assembler.gate().is_cut_good() {
                     return self.give_up_reading(around);
                 }
-                if self.read_ahead(around) { Did::Moved } else { Did::Nothing }
+                self.read_ahead(around)
             }
             Step::Held => match self.hand_over(around) {
-                Did::Nothing if self.read_ahead(around) => Did::Moved,
-                did @ (Did::Nothing
-                | Did::Moved
-                | Did::Chunk(..)
-                | Did::Done
-                | Did::Elsewhere
-                | Did::Halt(_)) => did,
+                Did::Nothing => self.read_ahead(around),
+                did @ (Did::Moved | Did::Chunk(..) | Did::Done | Did::Elsewhere | Did::Halt(_)) => did,
             },
             Step::Pausing(_)
             | Step::Surveying(_)

@@ -13,7 +13,8 @@ pub struct CopyLimits {
     pub cut_age: Duration,
     /// Views of one cut that a table is read through at the same time, each on a connection of its own; 1 to
     /// [`CopyLimits::CONNECTIONS_MAX`]. Each keeps a chunk in memory. More than one is faster where the source has cores
-    /// to spare; where the key is not one whole number, it costs the source a quarter more of work.
+    /// to spare; where the key is not one whole number, it costs the source a quarter more of work. Where the source
+    /// refuses some for there being too many, half as many are tried.
     pub connections: u8,
     /// How long a READ lock is waited for before a WRITE lock is asked for; a quarter of it where the last was not granted.
     pub lock_read: Duration,

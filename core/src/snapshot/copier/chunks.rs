@@ -6,15 +6,18 @@ use core::time::Duration;
 use super::{
     Around, Copier, Did, Step,
     compare::Ready,
-    lanes::{Ahead, LaneState, Strides, What, other_key},
+    lanes::{Ahead, LaneState, Strides, What, moved, no_table, other_key},
 };
 use crate::{
     binlog::rows::RowsEvent,
     deliver::{CopyState, KeyParts, Seq, SnapshotChunk, TableCopy},
-    halt::{Code, Detail, Halt},
-    link::{BinaryRow, RowsEnd},
+    halt::{Code, Detail, Halt, Place},
+    link::RowsEnd,
     probe::{Mark, Mutant, Probe},
-    snapshot::rows::{quoted, quoted_table, select_list},
+    snapshot::{
+        client::CopyRow,
+        rows::{CellFault, RowError, quoted, quoted_table, select_list},
+    },
 };
 
 /// How long the rows of a chunk may be silent.
@@ -23,7 +26,7 @@ pub(super) const SILENCE_MAX: Duration = Duration::from_secs(60);
 impl Copier {
     /// Begins the next chunk of the cut.
     pub(super) fn read<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
-        let Some(table) = &self.table else { return Did::Nothing };
+        let Some(table) = &self.table else { return Did::Halt(no_table()) };
         let copy = around.assembler.gate().copies().get(&table.name).cloned();
         let copy = copy.unwrap_or_else(TableCopy::waiting);
         let name = quoted_table(&table.name.0, &table.name.1);
@@ -39,10 +42,7 @@ impl Copier {
         if self.may_read_ahead(&copy) {
             self.ahead = Ahead { upto: copy.key, ..Ahead::default() };
             self.step = Step::Reading;
-            return match self.begin_range(0, around) {
-                Ok(()) => Did::Moved,
-                Err(halt) => Did::Halt(halt),
-            };
+            return moved(self.begin_range(0, around));
         }
         if self.upto.is_none() && !begun {
             // The end of the copy comes first: what comes behind it is the stream's.
@@ -68,20 +68,21 @@ impl Copier {
         Did::Moved
     }
 
-    pub(super) fn row<P: Probe>(&mut self, at: usize, row: &BinaryRow, around: &mut Around<'_, P>) -> Did {
+    pub(super) fn row<P: Probe>(&mut self, at: usize, row: &CopyRow, around: &mut Around<'_, P>) -> Did {
         let limits = &self.terms.limits;
-        let Some(lane) = self.lanes.get_mut(at) else { return Did::Moved };
+        let Some(lane) = self.lanes.get_mut(at) else { return self.out_of_step(around) };
         lane.view.deadline = Some(around.now.after(SILENCE_MAX));
-        let Some(encoder) = &mut lane.encoder else { return Did::Moved };
-        if let Err(error) = encoder.push_binary(row) {
-            let _ = error;
-            let halt = Halt::new(Code::ValueMalformed)
-                .with(Detail::Note("A row of the copy does not fit its table"));
-            let name = self.table.as_ref().map(|table| table.name.clone()).unwrap_or_default();
-            return Did::Halt(halt.of_table(&name.0, &name.1));
+        let (Some(encoder), LaneState::Reads(what)) = (&mut lane.encoder, lane.state) else {
+            return self.out_of_step(around);
+        };
+        let pushed = match row {
+            CopyRow::Binary(row) => encoder.push_binary(row),
+            CopyRow::Text(row) => encoder.push(&mut row.cells()),
+        };
+        if let Err(error) = pushed {
+            return Did::Halt(self.misfit(&error));
         }
         lane.rows = lane.rows.saturating_add(1);
-        let LaneState::Reads(what) = lane.state else { return Did::Moved };
         let enough = encoder.bytes() >= limits.chunk_bytes;
         let full = match what {
             What::End | What::Border => false,
@@ -98,6 +99,27 @@ impl Copier {
         Did::Moved
     }
 
+    fn misfit(&self, error: &RowError) -> Halt {
+        let name = self.table.as_ref().map(|table| table.name.clone()).unwrap_or_default();
+        let note = match error {
+            RowError::Cell { reason: CellFault::NoJson, .. } => {
+                "A JSON document is longer as text than max_allowed_packet of the source, which sends nothing of it"
+            }
+            RowError::Cell { .. } | RowError::Columns(_) | RowError::Event(_) => {
+                "A row of the copy does not fit its table"
+            }
+        };
+        let halt = Halt::new(Code::ValueMalformed).of_table(&name.0, &name.1).with(Detail::Note(note));
+        let columns = self.table.as_ref().map(|table| table.version.columns()).unwrap_or_default();
+        match error {
+            RowError::Cell { column, .. } => match columns.get(*column) {
+                Some(column) => halt.at(Place { column: Some(column.name.clone()), ..Place::default() }),
+                None => halt,
+            },
+            RowError::Columns(_) | RowError::Event(_) => halt,
+        }
+    }
+
     pub(super) fn end_of_rows<P: Probe>(
         &mut self,
         at: usize,
@@ -105,8 +127,10 @@ impl Copier {
         around: &mut Around<'_, P>,
     ) -> Did {
         let chunk_rows = self.terms.limits.chunk_rows;
-        let Some(lane) = self.lanes.get_mut(at) else { return Did::Moved };
-        let (LaneState::Reads(what) | LaneState::Full(what)) = lane.state else { return Did::Moved };
+        let Some(lane) = self.lanes.get_mut(at) else { return self.out_of_step(around) };
+        let (LaneState::Reads(what) | LaneState::Full(what)) = lane.state else {
+            return self.out_of_step(around);
+        };
         lane.state = LaneState::Idle;
         match end {
             RowsEnd::Complete => {}
@@ -127,10 +151,7 @@ impl Copier {
             }
             What::Border => {
                 let border = self.take_rows(at, None);
-                return match border.and_then(|border| self.read_range(at, border.key, false, around)) {
-                    Ok(()) => Did::Moved,
-                    Err(halt) => Did::Halt(halt),
-                };
+                return moved(border.and_then(|border| self.read_range(at, border.key, false, around)));
             }
             What::Whole => true,
             What::Rows => lane.rows < chunk_rows,
@@ -160,7 +181,7 @@ impl Copier {
 
     /// The rows that were read, as one event, and their last key.
     fn take_rows(&mut self, at: usize, before: Option<KeyParts>) -> Result<Ready, Halt> {
-        let Some(table) = &self.table else { return Ready::new(None, None, None).map_err(Halt::new) };
+        let Some(table) = &self.table else { return Err(no_table()) };
         let malformed = |code| Halt::new(code).of_table(&table.name.0, &table.name.1);
         let rows = match self.lanes.get_mut(at).and_then(|lane| lane.encoder.as_mut()) {
             Some(encoder) => encoder.take().map_err(|_| malformed(Code::ValueMalformed))?,

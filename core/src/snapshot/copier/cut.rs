@@ -87,7 +87,9 @@ impl Copier {
         around.assembler.gate_mut().end_cut();
         let name = self.cutting.clone();
         match error.number() {
-            ER_QUERY_INTERRUPTED | ER_LOCK_WAIT_TIMEOUT | ER_LOCK_DEADLOCK if !write && !self.read_only => {
+            ER_QUERY_INTERRUPTED | ER_LOCK_WAIT_TIMEOUT | ER_LOCK_DEADLOCK
+                if !write && !self.read_only && !P::mutant(Mutant::ReadLockOnly) =>
+            {
                 P::mark(Mark::LockToWrite);
                 self.starves = true;
                 self.ask_lock(&name, true, around);
@@ -131,6 +133,9 @@ impl Copier {
             let since = before.get(&xid).copied().unwrap_or(around.now);
             self.xa.insert(xid, since);
         }
+        if P::mutant(Mutant::XaUnseen) {
+            self.xa.clear();
+        }
         let stays = |since: &Now| around.now.since(*since) >= self.terms.limits.lock_xa;
         let code = match (self.xa.values().any(stays), last) {
             (true, _) => Code::SnapshotBlockedByXa,
@@ -139,9 +144,10 @@ impl Copier {
             (false, false) => {
                 // Each try shuts the table to others for as long as it waits, so who holds it long is asked ever less.
                 let wanted = around.now.since(self.lock_wanted_since.unwrap_or(around.now));
+                let wanted = if P::mutant(Mutant::EagerLock) { Duration::ZERO } else { wanted };
                 let pause = (wanted / 2).min(LOCK_PAUSE_MAX).max(self.terms.limits.lock_pause);
                 self.step = Step::Pausing(around.now.after(pause));
-                *around.waits = Some(CopyWait::Lock);
+                *around.waits = (!P::mutant(Mutant::WaitUntold)).then_some(CopyWait::Lock);
                 return Did::Moved;
             }
         };

@@ -257,8 +257,8 @@ impl Copier {
         self.lanes.len() > 1 && self.chunks_of_cut >= ALONE && keyed && copy.key.is_some()
     }
 
-    /// An idle view begins the next range. `false`: none is idle, or nothing is to be begun.
-    pub(super) fn read_ahead<P: Probe>(&mut self, around: &mut Around<'_, P>) -> bool {
+    /// An idle view begins the next range. Nothing: none is idle, or nothing is to be begun.
+    pub(super) fn read_ahead<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
         let idle = |lane: &Lane| lane.open && lane.view.is_idle() && lane.state == LaneState::Idle;
         let goes_on = self.ahead.upto.is_some()
             && !self.ahead.ends
@@ -269,8 +269,10 @@ impl Copier {
             && !self.load.is_due(around.now)
             && around.assembler.gate().is_cut_good()
             && around.assembler.gate().is_described();
-        let Some(at) = self.lanes.iter().position(idle).filter(|_| goes_on) else { return false };
-        self.begin_range(at, around).is_ok()
+        match self.lanes.iter().position(idle).filter(|_| goes_on) {
+            Some(at) => moved(self.begin_range(at, around)),
+            None => Did::Nothing,
+        }
     }
 
     /// A view takes the range that begins where the last one ends.
@@ -407,6 +409,11 @@ impl Copier {
         closed
     }
 
+    /// Goes on with fewer views, where the server has no room for so many connections.
+    pub(super) fn fewer_views(&mut self) {
+        self.lanes.truncate((self.lanes.len() / 2).max(1));
+    }
+
     /// Whether another chunk may be begun from the cut that is open.
     pub(super) fn is_cut_fresh(&self, now: Now) -> bool {
         // At least one, or a cut would follow the other for ever.
@@ -415,12 +422,20 @@ impl Copier {
     }
 }
 
+/// What was asked for, or a halt.
+pub(super) fn moved(asked: Result<(), Halt>) -> Did {
+    match asked {
+        Ok(()) => Did::Moved,
+        Err(halt) => Did::Halt(halt),
+    }
+}
+
 pub(super) fn other_key(table: &Table) -> Halt {
     Halt::new(Code::SnapshotSourceChanged).of_table(&table.name.0, &table.name.1)
 }
 
 /// Nothing is read of no table.
-fn no_table() -> Halt {
+pub(super) fn no_table() -> Halt {
     Halt::new(Code::SnapshotSourceChanged)
 }
 

@@ -7,7 +7,7 @@ use alloc::string::String;
 use super::{Around, Copier, Did, Step};
 use crate::{
     link::{QueryResult, ResultSet},
-    probe::Probe,
+    probe::{Mutant, Probe},
     snapshot::CopyWait,
     time::Now,
 };
@@ -103,9 +103,9 @@ impl Copier {
     }
 
     /// The answer to what is asked between two chunks.
-    pub(super) fn measured(&mut self, measure: Measure, answer: &QueryResult) -> Did {
+    pub(super) fn measured<P: Probe>(&mut self, measure: Measure, answer: &QueryResult) -> Did {
         let number = match answer {
-            QueryResult::Rows(rows) => number(rows, 0, 0),
+            QueryResult::Rows(rows) => number(rows, 0, 0).filter(|_| !P::mutant(Mutant::IgnoreLoad)),
             QueryResult::Ok(_) => None,
             QueryResult::Failed(_) => {
                 match measure {

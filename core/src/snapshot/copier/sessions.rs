@@ -30,6 +30,11 @@ pub(super) const SETUP_COMPARE: [&str; 3] =
 /// How often another server answers before it is the stream's link that is made anew.
 const ELSEWHERE_MAX: u32 = 3;
 
+/// ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED.
+const fn is_full(number: u16) -> bool {
+    matches!(number, 1040 | 1203 | 1226)
+}
+
 /// Which lane's link it is.
 fn number(link: CopyLink) -> usize {
     match link {
@@ -70,7 +75,14 @@ impl Copier {
             Said::Answer(result) => self.answered(link, result, around),
             Said::Row(row) => self.row(number(link), &row, around),
             Said::End(end) => self.end_of_rows(number(link), &end, around),
-            Said::Lost(halt) => self.lose(halt, around),
+            Said::Lost(halt) => {
+                let full = halt.server_error.is_some_and(is_full);
+                let did = self.lose(halt, around);
+                if full && !P::mutant(Mutant::AllViews) {
+                    self.fewer_views();
+                }
+                did
+            }
             Said::Refused(halt) => Did::Halt(halt),
         }
     }
@@ -160,7 +172,7 @@ impl Copier {
             (Step::Surveying(survey), QueryResult::Rows(rows)) => self.surveyed(*survey, &rows, around),
             (Step::Missing, QueryResult::Rows(rows)) => self.is_missing(&rows, around),
             (Step::Estimating, answer) => self.estimated(&answer, around),
-            (Step::Measuring(measure), answer) => self.measured(measure, &answer),
+            (Step::Measuring(measure), answer) => self.measured::<P>(measure, &answer),
             (Step::Describing(describe), QueryResult::Rows(rows)) => self.describe(*describe, &rows, around),
             (Step::Unlocking, QueryResult::Ok(_)) => {
                 if !self.cut_good {
@@ -245,19 +257,22 @@ impl Copier {
     pub(super) fn lose<P: Probe>(&mut self, halt: Halt, around: &mut Around<'_, P>) -> Did {
         P::mark(Mark::CopyLost);
         self.close(around.out);
-        around.assembler.gate_mut().end_cut();
+        let keeps = P::mutant(Mutant::KeepLost);
+        if !keeps {
+            around.assembler.gate_mut().end_cut();
+        }
         // What was asked is not answered.
         around.assembler.gate_mut().ask_again();
         self.asked = None;
         self.ready = None;
         self.lanes.iter_mut().for_each(|lane| {
-            lane.open = false;
+            lane.open &= keeps;
             lane.forget();
         });
         self.order.clear();
         self.ahead = Ahead::default();
         self.watching = false;
-        self.cut_good = false;
+        self.cut_good &= keeps;
         self.failures = self.failures.saturating_add(1);
         if self.is_over(around.now) {
             return Did::Halt(halt);

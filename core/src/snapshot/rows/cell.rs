@@ -61,6 +61,9 @@ pub(super) fn pack(column: &ColumnType, cell: &[u8], out: &mut Vec<u8>) -> Resul
             integer(cell, true, usize::from(*bytes), out)
         }
         ColumnType::Json => {
+            if cell.is_empty() {
+                return Err(CellFault::NoJson);
+            }
             let start = out.len();
             out.extend_from_slice(&[0; 4]);
             binary_of(cell, out).map_err(CellFault::Json)?;

@@ -22,6 +22,9 @@ pub enum CellFault {
     /// Longer than the column, or not as long as its type.
     #[error("a value of a length that the column cannot hold")]
     Length,
+    /// No JSON at all: what the server sends of a document whose text is longer than its `max_allowed_packet`.
+    #[error("an empty text, which is no JSON document")]
+    NoJson,
     /// No document as the server prints it.
     #[error(transparent)]
     Json(JsonTextError),

@@ -366,9 +366,9 @@ impl Server {
             let waiting = u8::from(self.engine.alters.is_some()) + b'0';
             to.table(&["COUNT(*)"], &[vec![Some(vec![waiting])]]);
         } else if sql.contains("performance_schema.global_status") {
-            to.table(&["VARIABLE_VALUE"], &[vec![Some(b"2".to_vec())]]);
+            to.table(&["VARIABLE_VALUE"], &[vec![Some(self.threads_running.to_string().into_bytes())]]);
         } else if sql.starts_with("SELECT MAX(TIMESTAMPDIFF(") {
-            to.table(&["MAX"], &[vec![None]]);
+            to.table(&["MAX"], &[vec![self.lag_us.map(|lag| lag.to_string().into_bytes())]]);
         } else if sql.starts_with("DO ") {
             to.ok();
         } else if let Some(list) = sql.strip_prefix("SELECT ") {

@@ -46,6 +46,14 @@ pub struct Server {
     pub password: Vec<u8>,
     /// What every greeting is replaced by: number and text.
     pub refuses: Option<(u16, String)>,
+    /// `max_connections`; `None`: as many as come.
+    pub connections_max: Option<usize>,
+    /// Whether `max_prepared_stmt_count` lets statements be prepared.
+    pub prepares_statements: bool,
+    /// `Threads_running`.
+    pub threads_running: u64,
+    /// How much later than its source it applies transactions, in µs.
+    pub lag_us: Option<u64>,
     files: Vec<File>,
     executed: GtidSet,
     purged: GtidSet,
@@ -69,6 +77,10 @@ impl Server {
             filters: (String::new(), String::new()),
             password: PASSWORD.to_vec(),
             refuses: None,
+            connections_max: None,
+            prepares_statements: true,
+            threads_running: 2,
+            lag_us: None,
             files: vec![File::first(version, true)],
             executed: GtidSet::new(),
             purged: GtidSet::new(),

@@ -92,7 +92,9 @@ impl Server {
             prepared: Vec::new(),
             sequence: 0,
         };
-        match &self.refuses {
+        let full = self.connections_max.is_some_and(|most| self.sessions.len() >= most);
+        let full = full.then(|| (1040, "Too many connections".into()));
+        match full.as_ref().or(self.refuses.as_ref()) {
             Some((number, text)) => {
                 session.send(&answers::error(*number, text, false));
                 session.closing = true;
@@ -289,6 +291,13 @@ impl Server {
             0x01 => session.closing = true,
             0x03 => self.on_query(id, session, rest, false),
             // The statement is looked at when it is run; one at a time is kept.
+            0x16 if !self.prepares_statements => {
+                session.send(&answers::error(
+                    1461,
+                    "Can't create more than max_prepared_stmt_count statements",
+                    true,
+                ));
+            }
             0x16 => {
                 session.prepared = rest.to_vec();
                 let columns = session.columns();
