@@ -271,15 +271,23 @@ fn mirror(path: &Path) -> Mirror {
 /// Red where the ranges are handed over in another order than that of their keys, or where one is read from another cut.
 #[test]
 fn ranges_that_are_read_beside_each_other_under_writers_and_kills() {
+    // Their ends are guessed along one whole number, and looked for along any other key.
+    for (key, is_guessed) in [("id", true), ("id, k", false)] {
+        ranges_under_writers_and_kills(key, is_guessed);
+    }
+}
+
+fn ranges_under_writers_and_kills(key: &str, is_guessed: bool) {
     let server =
         Arc::new(Server::builder().options(vec!["--general-log=1", "--log-output=TABLE"]).start().unwrap());
     server
-        .sql(
-            "CREATE DATABASE d; USE d; CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v INT, s VARCHAR(200));
+        .sql(&format!(
+            "CREATE DATABASE d; USE d;
+             CREATE TABLE t (id INT AUTO_INCREMENT, v INT, s VARCHAR(200), k INT DEFAULT 0, PRIMARY KEY ({key}));
              SET cte_max_recursion_depth = 20000;
              INSERT INTO t (v, s) WITH RECURSIVE n AS (SELECT 1 v UNION ALL SELECT v + 1 FROM n WHERE v < 12000)
-             SELECT v, REPEAT('s', v % 190) FROM n",
-        )
+             SELECT v, REPEAT('s', v % 190) FROM n"
+        ))
         .unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     // Where it is copied already, and behind its end: so that a cut lasts.
@@ -303,23 +311,26 @@ fn ranges_that_are_read_beside_each_other_under_writers_and_kills() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
     let (url, target) = (url_at(server.port()), format!("mirror:{}", path.display()));
-    let borders = |what: &str| -> u64 {
+    let executed = |what: &str, like: &str| -> u64 {
         let sql = format!(
-            "SELECT {what} FROM mysql.general_log WHERE command_type = 'Execute' AND argument LIKE '%LIMIT 1 OFFSET%'"
+            "SELECT {what} FROM mysql.general_log WHERE command_type = 'Execute' AND argument LIKE '%FORCE INDEX%' AND argument {like}"
         );
         server.sql(&sql).unwrap().trim().parse().unwrap()
     };
+    let ranges = |what| executed(what, "NOT LIKE '%LIMIT%'");
     for kill in 1..=3 {
-        let before = borders("COUNT(*)");
+        let before = ranges("COUNT(*)");
         let process = Syncing::start(SYNC_CHILD, &[&url, &target, "snapshot=30"], None);
         let deadline = Instant::now() + PATIENCE;
-        while borders("COUNT(*)") < before + 12 {
+        while ranges("COUNT(*)") < before + 12 {
             assert!(Instant::now() < deadline, "no ranges are read");
             std::thread::sleep(Duration::from_millis(20));
         }
         assert!(process.kill9().is_killed());
-        assert!(borders("COUNT(DISTINCT thread_id)") > kill, "one connection reads them all");
+        assert!(ranges("COUNT(DISTINCT thread_id)") > kill, "one connection reads them all");
     }
+    let (ranges, borders) = (ranges("COUNT(*)"), executed("COUNT(*)", "LIKE '%LIMIT 1 OFFSET%'"));
+    assert_eq!(borders < ranges / 2, is_guessed, "{borders} borders of {ranges} ranges");
     let copied = Syncing::start(SYNC_CHILD, &[&url, &target, "snapshot=30", "until=now"], None).finish();
     assert!(copied.status.success(), "{}", copied.stderr);
     stop.store(true, Ordering::Relaxed);
