@@ -142,7 +142,7 @@ fn a_copy_made_under_writers_is_the_table() {
         let (copied, _) = Follower::blocking(copying(&server, rows), mirror(&path)).end();
         let written = load.stop();
         copied.unwrap();
-        assert!(writers == 0 || written > 20, "{written} transactions");
+        assert!(writers == 0 || written > 0, "nothing was written");
         // What came behind the copy's end, by the stream alone.
         Follower::blocking(copying(&server, rows), mirror(&path)).end().0.unwrap();
         assert_equal(&server, "snap", &path);
