@@ -1,7 +1,7 @@
 //! Tables that are copied while they change: transactions that change them, what they hold as of a position, and what
 //! the target has of them, row by row.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use capstan_core::gtid::{Gtid, GtidSet};
 use capstan_fake_source::{
@@ -232,6 +232,7 @@ impl Copied {
 pub struct History {
     all: Vec<(Gtid, Writes)>,
     by_gtid: BTreeMap<Gtid, usize>,
+    as_of: RefCell<AsOf>,
 }
 
 impl History {
@@ -255,12 +256,49 @@ impl History {
         states
     }
 
-    /// The rows of a table as of these transactions, as a target knows them.
-    #[must_use]
-    pub fn rows(&self, at: usize, set: &GtidSet) -> BTreeMap<i64, u64> {
-        let [items, parts] = self.states(|gtid| set.contains(gtid));
-        let state = if at == 0 { items } else { parts };
-        state.rows.iter().map(|(key, row)| (*key, hash_of(row))).collect()
+    /// Looks at the rows of a table as of these transactions, as a target knows them.
+    pub fn rows<T>(&self, at: usize, set: &GtidSet, look: impl FnOnce(&BTreeMap<i64, u64>) -> T) -> T {
+        let mut as_of = self.as_of.borrow_mut();
+        as_of.move_to(&self.all, set);
+        look(&as_of.tables[at])
+    }
+}
+
+/// What the tables hold as of the set that was asked for last: the next one mostly adds to it.
+#[derive(Clone, Debug, Default)]
+struct AsOf {
+    set: GtidSet,
+    /// Behind the last transaction of the set.
+    end: usize,
+    /// Those in front of it that are not in the set.
+    passed: Vec<usize>,
+    tables: [BTreeMap<i64, u64>; 2],
+}
+
+impl AsOf {
+    fn move_to(&mut self, all: &[(Gtid, Writes)], set: &GtidSet) {
+        if !self.set.is_subset(set) || self.passed.iter().any(|at| set.contains(&all[*at].0)) {
+            *self = Self::default();
+        }
+        self.set.clone_from(set);
+        let last = all[self.end..].iter().rposition(|(gtid, _)| set.contains(gtid));
+        for at in self.end..last.map_or(self.end, |last| self.end + last + 1) {
+            let (gtid, writes) = &all[at];
+            self.end = at + 1;
+            if !set.contains(gtid) {
+                self.passed.push(at);
+                continue;
+            }
+            for (table, write) in writes.iter() {
+                let rows = &mut self.tables[*table];
+                match write {
+                    Write::Put(key, row) => drop(rows.insert(*key, hash_of(row))),
+                    Write::Remove(key) => drop(rows.remove(key)),
+                    Write::Clear => rows.clear(),
+                    Write::Define(_) => {}
+                }
+            }
+        }
     }
 }
 

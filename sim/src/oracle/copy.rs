@@ -1,6 +1,8 @@
 //! The initial copy: at every position the target holds exactly the rows with keys up to the last one delivered, and
 //! behind the last one there was at the first cut, as they were at that position; each came once.
 
+use std::collections::BTreeMap;
+
 use capstan_core::deliver::{CopyState, KeyParts, Position};
 
 use super::Failure;
@@ -24,21 +26,23 @@ pub fn check(history: &History, position: &Position, target: &Target) -> Result<
             // What the target has of it is void, or will be if no more comes.
             continue;
         }
-        let mut due = history.rows(table, position.gtid_set());
-        due.retain(|key, _| covered(*key));
         let there = &target.tables[table];
-        if *there != due {
+        history.rows(table, position.gtid_set(), |rows| {
+            let due = || rows.iter().filter(|(key, _)| covered(**key));
+            if due().eq(there) {
+                return Ok(());
+            }
+            let due: BTreeMap<_, _> = due().collect();
             let missing: Vec<_> = due.keys().filter(|key| !there.contains_key(key)).collect();
             let extra: Vec<_> = there.keys().filter(|key| !due.contains_key(key)).collect();
-            let other: Vec<_> =
-                due.keys().filter(|k| there.get(k).is_some_and(|row| *row != due[k])).collect();
-            return Err(Failure::new(
+            let other: Vec<_> = due.iter().filter(|(k, row)| there.get(k).is_some_and(|r| r != **row)).collect();
+            Err(Failure::new(
                 "copy",
                 format!(
                     "{name} ({last:?}, {end:?}): {missing:?} are missing, {extra:?} are not due, {other:?} differ"
                 ),
-            ));
-        }
+            ))
+        })?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! nothing is said: their commits may be in the log and in no set, or counted and not visible yet.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -84,9 +85,16 @@ struct Lock {
 /// A consistent view.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    tables: Vec<State>,
+    tables: Vec<Arc<State>>,
     /// Tables it has read: it holds their metadata lock.
     read: BTreeSet<usize>,
+}
+
+/// The tables after the first transactions, in front of the first that is hidden when they are looked at.
+#[derive(Clone, Debug, Default)]
+struct Settled {
+    count: usize,
+    tables: Vec<Arc<State>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -96,6 +104,7 @@ pub(super) struct Engine {
     known: BTreeMap<Gtid, Writes>,
     /// Those that are here, in the order of the log.
     order: Vec<Gtid>,
+    settled: RefCell<Settled>,
     flights: Vec<Flight>,
     /// Tables of transactions that are open or prepared.
     open: Vec<usize>,
@@ -115,6 +124,7 @@ impl Engine {
     /// It was taken out of the log again.
     pub(super) fn unordered(&mut self, gtid: &Gtid) {
         self.order.retain(|known| known != gtid);
+        self.settled.take();
     }
 
     fn number(&self, schema: &str, name: &str) -> Option<usize> {
@@ -126,12 +136,25 @@ impl Engine {
     }
 
     /// A table as it is visible now.
-    pub(super) fn state(&self, table: usize) -> State {
-        let columns = self.tables.get(table).map(|table| table.columns.clone()).unwrap_or_default();
-        let mut state = State { columns, ..State::default() };
-        for gtid in self.order.iter().filter(|gtid| !self.is_hidden(gtid)) {
+    pub(super) fn state(&self, table: usize) -> Arc<State> {
+        let mut settled = self.settled.borrow_mut();
+        for table in self.tables.iter().skip(settled.tables.len()) {
+            settled.tables.push(Arc::new(State { columns: table.columns.clone(), ..State::default() }));
+        }
+        let Settled { count, tables } = &mut *settled;
+        let rest = &self.order[*count..];
+        for gtid in rest.iter().take_while(|gtid| !self.is_hidden(gtid)) {
+            *count += 1;
+            for (of, write) in self.known.get(gtid).into_iter().flat_map(|writes| writes.iter()) {
+                Arc::make_mut(&mut tables[*of]).write(write);
+            }
+        }
+        let mut state = tables.get(table).cloned().unwrap_or_default();
+        for gtid in self.order[*count..].iter().filter(|gtid| !self.is_hidden(gtid)) {
             let writes = self.known.get(gtid).into_iter().flat_map(|writes| writes.iter());
-            writes.filter(|(of, _)| *of == table).for_each(|(_, write)| state.write(write));
+            writes
+                .filter(|(of, _)| *of == table)
+                .for_each(|(_, write)| Arc::make_mut(&mut state).write(write));
         }
         state
     }
@@ -275,7 +298,7 @@ impl Server {
 
     /// The table as everybody sees it.
     #[must_use]
-    pub fn table(&self, table: usize) -> State {
+    pub fn table(&self, table: usize) -> Arc<State> {
         self.engine.state(table)
     }
 
@@ -397,7 +420,8 @@ impl Server {
         });
         let mut rows = Vec::new();
         for (number, table) in tables {
-            let columns = self.engine.state(number).columns;
+            let state = self.engine.state(number);
+            let columns = &state.columns;
             if from.starts_with("information_schema.STATISTICS") && table.primary_key.is_empty() {
                 continue;
             }
@@ -442,9 +466,9 @@ impl Server {
         let state = match view {
             Some(view) => {
                 view.read.insert(number);
-                view.tables.get(number)?
+                view.tables.get(number)?.as_ref()
             }
-            None => &now,
+            None => now.as_ref(),
         };
         if state.defined != now.defined {
             to.error(1412, "Table definition has changed, please retry transaction");
