@@ -3,12 +3,23 @@
 
 use alloc::string::String;
 
-use crate::value::{Decimal, json::escape};
+use crate::value::{DateTime, Decimal, json::digits, json::escape, json::temporal};
 
 /// What takes a few values to fill, and is cleared in no time.
 const SIZE: usize = 1024;
 /// Bytes that are stored at once, of which the first ones count.
 pub(crate) const STORE: usize = 32;
+/// Room for a value that is written in place: a sign, twenty digits, a point and quotes, and what is stored behind them.
+pub(super) const VALUE: usize = 64;
+
+/// When it is tested that texts are UTF-8 which may be none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// With all that stands in a piece, as that is tested anyway. Which of them is none does not show.
+    Together,
+    /// Each before it is appended.
+    Each,
+}
 
 /// What is appended to a string, the last part of it not yet there. What is not [settled](Self::settle) is lost,
 /// which is meant where a value turns out malformed.
@@ -16,12 +27,15 @@ pub(super) struct Draft<'o> {
     out: &'o mut String,
     bytes: [u8; SIZE],
     len: usize,
+    proof: Proof,
+    /// A piece was no UTF-8.
+    broken: bool,
 }
 
 impl<'o> Draft<'o> {
     #[inline]
-    pub(super) fn new(out: &'o mut String) -> Self {
-        Self { out, bytes: [0; SIZE], len: 0 }
+    pub(super) fn new(out: &'o mut String, proof: Proof) -> Self {
+        Self { out, bytes: [0; SIZE], len: 0, proof, broken: false }
     }
 
     /// The string, with all that was appended.
@@ -29,11 +43,21 @@ impl<'o> Draft<'o> {
         let text = self.bytes.get(..self.len).unwrap_or_default();
         match simdutf8::basic::from_utf8(text) {
             Ok(text) => self.out.push_str(text),
-            // Not to be reached: whole texts are appended, and nothing else.
-            Err(_) => self.out.push_str(&String::from_utf8_lossy(text)),
+            Err(_) => {
+                self.broken = true;
+                self.out.push_str(&String::from_utf8_lossy(text));
+            }
         }
         self.len = 0;
         self.out
+    }
+
+    /// Settles it. Whether all texts are in the string as they are: if not, which is only where they were proved
+    /// [together](Proof::Together), it is all to be done again.
+    #[must_use]
+    pub(super) fn is_whole(&mut self) -> bool {
+        self.settle();
+        !self.broken
     }
 
     /// Room for `N` bytes.
@@ -55,12 +79,30 @@ impl<'o> Draft<'o> {
         }
     }
 
-    /// The first `len` bytes of an ASCII text.
-    #[inline]
-    pub(super) fn push_short(&mut self, text: &[u8; STORE], len: usize) {
+    /// An ASCII text whose first byte becomes `first`, and the value that `write` writes behind it, which gives its
+    /// length.
+    #[inline(always)]
+    pub(super) fn push_member(
+        &mut self,
+        (first, key, len): (u8, &[u8; STORE], usize),
+        write: impl FnOnce(&mut [u8; VALUE]) -> usize,
+    ) {
+        let Some(to) = self.room::<{ STORE + VALUE }>() else { return };
+        if let Some(to) = to.first_chunk_mut() {
+            *to = *key;
+        }
+        to[0] = first;
+        let len = len.min(STORE);
+        if let Some(to) = to.get_mut(len..).and_then(<[u8]>::first_chunk_mut) {
+            self.len += len + write(to).min(VALUE);
+        }
+    }
+
+    /// A value alone, as in [`Draft::push_member`].
+    #[inline(always)]
+    pub(super) fn push_value(&mut self, write: impl FnOnce(&mut [u8; VALUE]) -> usize) {
         if let Some(to) = self.room() {
-            *to = *text;
-            self.len += len.min(STORE);
+            self.len += write(to).min(VALUE);
         }
     }
 
@@ -88,26 +130,6 @@ impl<'o> Draft<'o> {
         }
     }
 
-    /// A DECIMAL in quotes.
-    #[inline]
-    pub(super) fn quote_decimal(&mut self, value: Decimal<'_>) {
-        self.push(b'"');
-        let (scale, mut buffer) = (usize::from(value.scale()), itoa::Buffer::new());
-        let digits = value.short().map(|digits| buffer.format(digits)).unwrap_or_default();
-        match digits.split_at(digits.len().saturating_sub(scale)) {
-            (whole, fraction) if !whole.is_empty() && !fraction.is_empty() => {
-                if value.is_negative() {
-                    self.push(b'-');
-                }
-                self.push_str(whole);
-                self.push(b'.');
-                self.push_str(fraction);
-            }
-            _ => self.push_str(value.text().as_str()),
-        }
-        self.push(b'"');
-    }
-
     /// A text in quotes, with escapes where there must be some.
     #[inline]
     pub(super) fn quote(&mut self, text: &str) {
@@ -122,8 +144,18 @@ impl<'o> Draft<'o> {
         self.quote_as_it_is::<true>(bytes)
     }
 
-    /// Bytes in quotes, if there is nothing to escape, and if they are `ASCII` where they must be.
+    /// Bytes in quotes that are UTF-8 if they are text, if that is not to be tested before and there is nothing to
+    /// escape; if not nothing is appended.
     #[inline]
+    pub(super) fn quote_utf8(&mut self, bytes: &[u8]) -> bool {
+        match self.proof {
+            Proof::Together => self.quote_as_it_is::<false>(bytes),
+            Proof::Each => self.quote_plain(bytes),
+        }
+    }
+
+    /// Bytes in quotes, if there is nothing to escape, and if they are `ASCII` where they must be.
+    #[inline(always)]
     fn quote_as_it_is<const ASCII: bool>(&mut self, bytes: &[u8]) -> bool {
         let quoted = bytes.len().saturating_add(2);
         if quoted > SIZE - self.len {
@@ -143,12 +175,61 @@ impl<'o> Draft<'o> {
     }
 }
 
+/// An integer in the first bytes of `to`; gives how many.
+#[inline(always)]
+pub(super) fn integer(to: &mut [u8; VALUE], negative: bool, magnitude: u64) -> usize {
+    to[0] = b'-';
+    let sign = usize::from(negative);
+    let Some(to) = to.get_mut(sign..).and_then(<[u8]>::first_chunk_mut) else { return 0 };
+    sign + digits::write(to, magnitude)
+}
+
+/// A DATETIME in quotes, as [`integer`].
+#[inline(always)]
+pub(super) fn date_time(to: &mut [u8; VALUE], at: DateTime) -> usize {
+    let [first, to @ ..] = to;
+    let (text, len) = temporal::date_time_text(at);
+    let Some(place) = to.first_chunk_mut() else { return 0 };
+    *place = text;
+    *first = b'"';
+    if let Some(last) = to.get_mut(len) {
+        *last = b'"';
+    }
+    len + 2
+}
+
+/// A DECIMAL in quotes, as [`integer`]; `None` if it is not a short one.
+#[inline(always)]
+pub(super) fn decimal(value: Decimal<'_>) -> Option<impl FnOnce(&mut [u8; VALUE]) -> usize> {
+    let (all, scale) = (value.short()?, usize::from(value.scale()));
+    let power = *digits::POWERS.get(scale)?;
+    let (negative, whole, fraction) = (value.is_negative(), all / power, all % power);
+    Some(move |to: &mut [u8; VALUE]| {
+        *to.first_chunk_mut().unwrap_or(&mut [0; 2]) = *b"\"-";
+        let mut len = 1 + usize::from(negative);
+        let Some(place) = to.get_mut(len..).and_then(<[u8]>::first_chunk_mut) else { return 0 };
+        len += digits::write(place, whole);
+        if scale > 0 {
+            let Some([point, place @ ..]) = to.get_mut(len..) else { return 0 };
+            *point = b'.';
+            let Some(place) = place.first_chunk_mut() else { return 0 };
+            digits::write_exactly(place, fraction, scale);
+            len += 1 + scale;
+        }
+        if let Some(last) = to.get_mut(len) {
+            *last = b'"';
+        }
+        len + 1
+    })
+}
+
 /// Copies into as many bytes, few of them without a call.
 #[inline]
 fn copy(to: &mut [u8], from: &[u8]) {
     match from.len() {
         8..=16 => copy_ends::<8>(to, from),
         17..=32 => copy_ends::<16>(to, from),
+        33..=64 => copy_ends::<32>(to, from),
         _ => to.copy_from_slice(from),
     }
 }
@@ -166,43 +247,37 @@ fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
 
 /// Copies into as many bytes and says whether all stand in JSON as they are, and are `ASCII` where they must be. If
 /// not, what was copied is of no use.
-#[inline]
+#[inline(always)]
 fn copy_plain<const ASCII: bool>(to: &mut [u8], from: &[u8]) -> bool {
-    match (from.last_chunk::<16>(), from.first_chunk::<8>(), from.last_chunk::<8>()) {
-        (Some(last), ..) => {
-            let mut special = [0u8; 16];
-            for (to, from) in to.as_chunks_mut::<16>().0.iter_mut().zip(from.as_chunks::<16>().0) {
-                note_special::<ASCII, _>(&mut special, from);
-                *to = *from;
-            }
-            // Some of them for the second time, so that no block is of another size.
-            note_special::<ASCII, _>(&mut special, last);
-            if let Some(to) = to.last_chunk_mut() {
-                *to = *last;
-            }
-            none(&special)
-        }
-        (None, Some(first), Some(last)) => {
-            let mut special = [0u8; 8];
-            note_special::<ASCII, _>(&mut special, first);
-            note_special::<ASCII, _>(&mut special, last);
-            copy_ends::<8>(to, from);
-            none(&special)
-        }
-        (None, ..) => {
+    match from.len() {
+        32.. => copy_blocks::<ASCII, 32>(to, from),
+        16.. => copy_blocks::<ASCII, 16>(to, from),
+        8.. => copy_blocks::<ASCII, 8>(to, from),
+        _ => {
             let mut special = [0u8];
             for (to, from) in to.iter_mut().zip(from) {
                 note_special::<ASCII, _>(&mut special, &[*from]);
                 *to = *from;
             }
-            none(&special)
+            special == [0]
         }
     }
 }
 
-/// A comparison with zeros would be made byte by byte.
+/// [`copy_plain`] of at least one block.
 #[inline(always)]
-fn none<const N: usize>(special: &[u8; N]) -> bool {
+fn copy_blocks<const ASCII: bool, const N: usize>(to: &mut [u8], from: &[u8]) -> bool {
+    let mut special = [0u8; N];
+    for (to, from) in to.as_chunks_mut::<N>().0.iter_mut().zip(from.as_chunks::<N>().0) {
+        note_special::<ASCII, _>(&mut special, from);
+        *to = *from;
+    }
+    // Some of them for the second time, so that no block is of another size.
+    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
+        note_special::<ASCII, _>(&mut special, from);
+        *to = *from;
+    }
+    // A comparison with zeros would be made byte by byte.
     special.iter().fold(0, |any, special| any | special) == 0
 }
 
@@ -210,9 +285,12 @@ fn none<const N: usize>(special: &[u8; N]) -> bool {
 #[inline(always)]
 fn note_special<const ASCII: bool, const N: usize>(special: &mut [u8; N], bytes: &[u8; N]) {
     for (special, byte) in special.iter_mut().zip(bytes) {
-        // Below a space, or beyond ASCII too.
-        let beyond = if ASCII { byte.wrapping_sub(0x20) >= 0x60 } else { *byte < 0x20 };
-        *special |= u8::from(beyond | (*byte == b'"') | (*byte == b'\\'));
+        // A quote changes places with a space, and then is right behind what is below a space. All beyond ASCII is
+        // below it too where signs count.
+        let moved = byte ^ 0x02;
+        let low = if ASCII { moved.cast_signed() <= 0x20 } else { moved <= 0x20 };
+        // All bits, which is what a comparison of many bytes gives.
+        *special |= u8::from(low | (*byte == b'\\')).wrapping_neg();
     }
 }
 
@@ -252,7 +330,7 @@ mod tests {
             ),
         ) {
             let (mut out, mut plain) = (String::from("head"), String::from("head"));
-            let mut draft = Draft::new(&mut out);
+            let mut draft = Draft::new(&mut out, Proof::Each);
             for (how, text) in &pieces {
                 let mut short = [b'x'; STORE];
                 let ascii: Vec<u8> = text.bytes().filter(u8::is_ascii).take(STORE).collect();
@@ -261,7 +339,12 @@ mod tests {
                     0 => { draft.push_str(text); plain.push_str(text); }
                     1 => { draft.quote(text); escape::quote(&mut plain, text); }
                     2 => { draft.push(b','); plain.push(','); }
-                    3 => { draft.push_short(&short, ascii.len()); plain.push_str(core::str::from_utf8(&ascii).unwrap()); }
+                    3 if !ascii.is_empty() => {
+                        let (magnitude, negative) = (u64::MAX >> (text.len() % 64), text.len() % 2 == 0);
+                        draft.push_member((b',', &short, ascii.len()), |to| integer(to, negative, magnitude));
+                        let (key, sign) = (core::str::from_utf8(&ascii[1..]).unwrap(), if negative { "-" } else { "" });
+                        plain.push_str(&std::format!(",{key}{sign}{magnitude}"));
+                    }
                     4 if !ascii.is_empty() => {
                         draft.push_key(b'{', &short, ascii.len());
                         plain.push('{');

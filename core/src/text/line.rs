@@ -3,6 +3,7 @@
 use alloc::string::String;
 use core::fmt::{Display, Write as _};
 
+use super::draft::Proof;
 use super::schema_change::SchemaChangeText;
 use super::value::{AFTER, EventText, RowText};
 use super::{TextOptions, write_image};
@@ -73,10 +74,15 @@ impl TransactionLine {
         options: TextOptions,
     ) -> Result<(), VisitError> {
         let start = out.len();
-        let mut text = EventText::new(out, rows, options, self.first);
-        match rows.visit(&mut text) {
-            Ok(()) => {
-                text.settle();
+        let written = match self.attempt(out, rows, options, Proof::Together) {
+            Ok(false) => {
+                out.truncate(start);
+                self.attempt(out, rows, options, Proof::Each)
+            }
+            written => written,
+        };
+        match written {
+            Ok(_) => {
                 self.first = false;
                 Ok(())
             }
@@ -85,6 +91,19 @@ impl TransactionLine {
                 Err(why)
             }
         }
+    }
+
+    /// Gives whether all texts were found to be what they must be.
+    fn attempt(
+        &self,
+        out: &mut String,
+        rows: &RowsEvent,
+        options: TextOptions,
+        proof: Proof,
+    ) -> Result<bool, VisitError> {
+        let mut text = EventText::new(out, rows, options, self.first, proof);
+        rows.visit(&mut text)?;
+        Ok(text.is_whole())
     }
 
     /// Appends a schema change that is part of the group (`CREATE TABLE … SELECT`), with
@@ -181,21 +200,29 @@ pub fn write_change(
 ) -> Result<(), ValueError> {
     let Some(either) = after.or(before) else { return Ok(()) };
     let start = out.len();
-    let written = change(out, either.table(), before, after, options);
+    let written = match change(out, either.table(), before, after, options, Proof::Together) {
+        Ok(false) => {
+            out.truncate(start);
+            change(out, either.table(), before, after, options, Proof::Each)
+        }
+        written => written,
+    };
     if written.is_err() {
         out.truncate(start);
     }
-    written
+    written.map(|_| ())
 }
 
+/// Gives whether all texts were found to be what they must be.
 fn change(
     out: &mut String,
     table: &TableVersion,
     before: Option<Row<'_>>,
     after: Option<Row<'_>>,
     options: TextOptions,
-) -> Result<(), ValueError> {
-    let mut text = RowText::new(out, table, options);
+    proof: Proof,
+) -> Result<bool, ValueError> {
+    let mut text = RowText::new(out, table, options, proof);
     let kind = match (before, after) {
         (None, _) => RowsKind::Insert,
         (Some(_), Some(_)) => RowsKind::Update,
@@ -208,8 +235,7 @@ fn change(
         text.end_object();
     }
     text.draft.push(b'}');
-    text.draft.settle();
-    Ok(())
+    Ok(text.draft.is_whole())
 }
 
 /// Appends the line of a schema change with a GTID of its own:

@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::draft::Draft;
+use super::draft::{self, Draft, Proof, VALUE};
 use super::{Bigint, TextOptions};
 use crate::binlog::rows::{RowImage, RowsEvent, RowsKind, VisitRows};
 use crate::time::SourceTime;
@@ -74,8 +74,13 @@ pub(super) struct RowText<'o, 't> {
 
 impl<'o, 't> RowText<'o, 't> {
     #[inline]
-    pub(super) fn new(out: &'o mut String, table: &'t TableVersion, options: TextOptions) -> Self {
-        Self { draft: Draft::new(out), table, options, first: true }
+    pub(super) fn new(
+        out: &'o mut String,
+        table: &'t TableVersion,
+        options: TextOptions,
+        proof: Proof,
+    ) -> Self {
+        Self { draft: Draft::new(out, proof), table, options, first: true }
     }
 
     /// Ends the object.
@@ -88,11 +93,27 @@ impl<'o, 't> RowText<'o, 't> {
         }
     }
 
+    /// The comma in front of a member is the brace of the first one.
+    #[inline(always)]
+    fn comma(&mut self) -> u8 {
+        if core::mem::take(&mut self.first) { b'{' } else { b',' }
+    }
+
+    /// The column's name and a short value, which `write` writes in place.
+    #[inline(always)]
+    fn short(&mut self, column: usize, write: impl FnOnce(&mut [u8; VALUE]) -> usize) {
+        if let Some((key, len)) = self.table.short_json_key(column) {
+            let first = self.comma();
+            return self.draft.push_member((first, key, len), write);
+        }
+        self.key(column);
+        self.draft.push_value(write);
+    }
+
     /// The column's name and what stands around it.
     #[inline(always)]
     fn key(&mut self, column: usize) {
-        // The comma in front of it is the brace of the first one.
-        let first = if core::mem::take(&mut self.first) { b'{' } else { b',' };
+        let first = self.comma();
         if let Some((key, len)) = self.table.short_json_key(column) {
             return self.draft.push_key(first, key, len);
         }
@@ -123,12 +144,20 @@ pub(super) struct EventText<'o, 't> {
 
 impl<'o, 't> EventText<'o, 't> {
     #[inline]
-    pub(super) fn new(out: &'o mut String, rows: &'t RowsEvent, options: TextOptions, first: bool) -> Self {
-        Self { row: RowText::new(out, rows.table(), options), kind: rows.kind(), first }
+    pub(super) fn new(
+        out: &'o mut String,
+        rows: &'t RowsEvent,
+        options: TextOptions,
+        first: bool,
+        proof: Proof,
+    ) -> Self {
+        Self { row: RowText::new(out, rows.table(), options, proof), kind: rows.kind(), first }
     }
 
-    pub(super) fn settle(mut self) {
-        self.row.draft.settle();
+    /// See [`Draft::is_whole`].
+    #[must_use]
+    pub(super) fn is_whole(&mut self) -> bool {
+        self.row.draft.is_whole()
     }
 }
 
@@ -217,38 +246,34 @@ impl<'a> Visit<'a> for RowText<'_, '_> {
 
     #[inline]
     fn int(&mut self, column: usize, value: i64) -> Result<(), ValueFault> {
-        self.key(column);
         match self.options.bigint {
-            Bigint::Number => self.draft.push_str(itoa::Buffer::new().format(value)),
-            Bigint::String => self.other(column, Value::Int(value))?,
+            Bigint::Number => self.short(column, |to| draft::integer(to, value < 0, value.unsigned_abs())),
+            Bigint::String => return self.value(column, Value::Int(value)),
         }
         Ok(())
     }
 
     #[inline]
     fn uint(&mut self, column: usize, value: u64) -> Result<(), ValueFault> {
-        self.key(column);
         match self.options.bigint {
-            Bigint::Number => self.draft.push_str(itoa::Buffer::new().format(value)),
-            Bigint::String => self.other(column, Value::UInt(value))?,
+            Bigint::Number => self.short(column, |to| draft::integer(to, false, value)),
+            Bigint::String => return self.value(column, Value::UInt(value)),
         }
         Ok(())
     }
 
     #[inline]
     fn decimal(&mut self, column: usize, value: Decimal<'a>) -> Result<(), ValueFault> {
-        self.key(column);
-        self.draft.quote_decimal(value);
+        match draft::decimal(value) {
+            Some(write) => self.short(column, write),
+            None => return self.value(column, Value::Decimal(value)),
+        }
         Ok(())
     }
 
     #[inline]
     fn date_time(&mut self, column: usize, value: DateTime) -> Result<(), ValueFault> {
-        self.key(column);
-        let (text, len) = temporal::date_time_text(value);
-        self.draft.push(b'"');
-        self.draft.push_short(&text, len);
-        self.draft.push(b'"');
+        self.short(column, |to| draft::date_time(to, value));
         Ok(())
     }
 
@@ -260,12 +285,15 @@ impl<'a> Visit<'a> for RowText<'_, '_> {
     #[inline]
     fn text(&mut self, column: usize, value: Text<'a>) -> Result<(), ValueFault> {
         self.key(column);
-        // In these ASCII stands for itself.
-        let is_ascii_in = matches!(
-            value.charset(),
-            Some(Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Ascii | Charset::Latin1)
-        );
-        if !is_ascii_in || !self.draft.quote_plain(value.as_bytes()) {
+        let bytes = value.as_bytes();
+        let charset = value.charset();
+        let quoted = if matches!(charset, Some(Charset::Utf8mb4 | Charset::Utf8mb3)) {
+            self.draft.quote_utf8(bytes)
+        } else {
+            // In these ASCII stands for itself.
+            matches!(charset, Some(Charset::Ascii | Charset::Latin1)) && self.draft.quote_plain(bytes)
+        };
+        if !quoted {
             self.other_text(value);
         }
         Ok(())

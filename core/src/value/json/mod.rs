@@ -12,6 +12,7 @@ use core::fmt;
 use crate::wire::{Reader, Short};
 
 pub(crate) mod diff;
+pub(crate) mod digits;
 mod edit;
 mod encode;
 pub(crate) mod escape;

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 
+use super::digits;
 use crate::time::SourceTime;
 use crate::value::{Date, DateTime, Time, civil_from_days};
 
@@ -24,13 +25,21 @@ pub(crate) fn date_time(out: &mut String, at: DateTime) {
 #[inline]
 pub(crate) fn date_time_text(at: DateTime) -> ([u8; 32], usize) {
     let date = at.date();
-    let ([a, b, c, d], [e, f], [g, h]) = (four(date.year().into()), small(date.month()), small(date.day()));
-    let ([i, j], [k, l], [m, n]) = (small(at.hour()), small(at.minute()), small(at.second()));
-    let [o, p, q, r, s, t] = six(at.micros());
-    let text = [
-        a, b, c, d, b'-', e, f, b'-', g, h, b' ', i, j, b':', k, l, b':', m, n, b'.', o, p, q, r, s, t, 0, 0,
-        0, 0, 0, 0,
+    let part = |n: u8| u64::from(n);
+    let day = digits::eight((u64::from(date.year()) * 100 + part(date.month())) * 100 + part(date.day()));
+    let time = digits::eight((part(at.hour()) * 100 + part(at.minute())) * 100 + part(at.second()));
+    let micros = digits::eight(at.micros().into());
+    // `YYYYMMDD`, `00hhmmss` and `00ffffff`, the first character in the lowest byte.
+    let words = [
+        day & 0xffff_ffff | 0x2d << 32 | (day >> 32 & 0xffff) << 40 | 0x2d << 56,
+        day >> 48 | 0x20 << 16 | (time >> 16 & 0xffff) << 24 | 0x3a << 40 | (time >> 32 & 0xffff) << 48,
+        0x3a | time >> 48 << 8 | 0x2e << 24 | (micros >> 16 & 0xffff_ffff) << 32,
+        micros >> 48,
     ];
+    let mut text = [0; 32];
+    for (to, word) in text.as_chunks_mut().0.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
+    }
     (text, 19 + fraction_width(at.fsp()))
 }
 
