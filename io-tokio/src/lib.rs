@@ -132,8 +132,8 @@ pub use capstan_core::{
     config::{Limits, Start, Until},
     deliver::{
         Ack, Batch, BatchLimits, BlockingBatch, BlockingSink, BlockingTransaction, BlockingUnit, Change,
-        Expected, FailureClass, Incomplete, Item, Mismatch, Op, Position, Progress, Rows, SchemaChange, Sink,
-        SinkError, SinkResultExt, SnapshotChunk, SnapshotRows, Transaction, Unit,
+        Expected, FailureClass, Incomplete, Item, Mismatch, Op, Part, Position, Progress, Rows, SchemaChange,
+        Sink, SinkError, SinkResultExt, SnapshotChunk, SnapshotRows, Transaction, Unit,
     },
     gtid::{Gtid, GtidSet, Uuid},
     halt::{Class, Code, Detail, Halt, Place, Stage},

@@ -470,6 +470,15 @@ pub enum Item<'a> {
     SchemaChange(&'a SchemaChange),
 }
 
+/// One part of a transaction: what is handed over at once.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// The rows of one row event, or what is left of them.
+    Rows(Rows<'a>),
+    /// A schema change that is part of the group (`CREATE TABLE … SELECT`).
+    SchemaChange(&'a SchemaChange),
+}
+
 /// What happened to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -538,6 +547,13 @@ impl Transaction<'_> {
     pub async fn next(&mut self) -> Result<Option<Item<'_>>, Incomplete> {
         let step = self.advance().await?;
         item(self.state, step)
+    }
+
+    /// The next part, or the rest of the current one; `None` at the transaction's end. As [`Transaction::next`], but
+    /// a row event is handed over whole.
+    pub async fn next_part(&mut self) -> Result<Option<Part<'_>>, Incomplete> {
+        let step = self.advance().await?;
+        part(self.state, step)
     }
 
     /// The rest of the current row event, or the next one, row by row without waiting in between;
@@ -628,11 +644,23 @@ impl BatchState {
 fn item(state: &mut BatchState, step: Step) -> Result<Option<Item<'_>>, Incomplete> {
     match step {
         Step::Row => change(state).map(|change| Some(Item::Change(change))),
-        Step::SchemaChange => match state.events.get(state.next) {
-            Some(Event::SchemaChange(change)) => Ok(Some(Item::SchemaChange(change))),
-            _ => Err(Incomplete::Unread),
-        },
+        Step::SchemaChange => schema_change(state).map(|change| Some(Item::SchemaChange(change))),
         Step::End | Step::Wait => Ok(None),
+    }
+}
+
+fn part(state: &mut BatchState, step: Step) -> Result<Option<Part<'_>>, Incomplete> {
+    match step {
+        Step::Row => Ok(Some(Part::Rows(Rows { state }))),
+        Step::SchemaChange => schema_change(state).map(|change| Some(Part::SchemaChange(change))),
+        Step::End | Step::Wait => Ok(None),
+    }
+}
+
+fn schema_change(state: &BatchState) -> Result<&SchemaChange, Incomplete> {
+    match state.events.get(state.next) {
+        Some(Event::SchemaChange(change)) => Ok(change),
+        _ => Err(Incomplete::Unread),
     }
 }
 
@@ -693,9 +721,18 @@ impl Rows<'_> {
     /// # Errors
     /// A value that no server can have stored, and what `to` gives.
     pub fn visit(self, to: &mut impl for<'r> VisitRows<'r>) -> Result<(), SinkError> {
+        self.take(|rows| rows.visit(to))
+    }
+
+    /// Hands the row event itself over: every row of it, also those that [`Rows::next`] gave before. Where `take`
+    /// gives no error they are read.
+    ///
+    /// # Errors
+    /// What `take` gives.
+    pub fn take(self, take: impl FnOnce(&RowsEvent) -> Result<(), VisitError>) -> Result<(), SinkError> {
         self.state.check()?;
         let Some(rows) = self.event() else { return Ok(()) };
-        match rows.visit(to) {
+        match take(rows) {
             Ok(()) => {}
             Err(VisitError::Value(why)) => {
                 return Err(SinkError::from(why).of_table(rows.table().schema(), rows.table().table()));
@@ -837,6 +874,12 @@ impl BlockingTransaction<'_> {
     pub fn next(&mut self) -> Result<Option<Item<'_>>, Incomplete> {
         let step = self.0.wait_advance()?;
         item(self.0.state, step)
+    }
+
+    /// As [`Transaction::next_part`].
+    pub fn next_part(&mut self) -> Result<Option<Part<'_>>, Incomplete> {
+        let step = self.0.wait_advance()?;
+        part(self.0.state, step)
     }
 
     /// As [`Transaction::skip`].

@@ -16,7 +16,7 @@ mod tests;
 
 pub use batch::{
     Ack, Batch, BatchState, BlockingBatch, BlockingTransaction, BlockingUnit, Change, Feed, Incomplete, Item,
-    Op, Progress, Rows, SnapshotRows, Transaction, Unit,
+    Op, Part, Progress, Rows, SnapshotRows, Transaction, Unit,
 };
 pub use copy::{CopiedTable, Copies, CopyState, KeyParts, SnapshotChunk, TableCopy};
 pub use delivery::{AckRefused, BatchLimits, Delivery, Holds, Push};

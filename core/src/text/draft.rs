@@ -73,9 +73,15 @@ impl<'o> Draft<'o> {
     /// An ASCII character.
     #[inline]
     pub(super) fn push(&mut self, byte: u8) {
+        self.push_array([byte]);
+    }
+
+    /// A few ASCII characters.
+    #[inline]
+    pub(super) fn push_array<const N: usize>(&mut self, bytes: [u8; N]) {
         if let Some(to) = self.room() {
-            *to = [byte];
-            self.len += 1;
+            *to = bytes;
+            self.len += N;
         }
     }
 

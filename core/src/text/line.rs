@@ -228,11 +228,11 @@ fn change(
         (Some(_), Some(_)) => RowsKind::Update,
         (Some(_), None) => RowsKind::Delete,
     };
-    text.draft.push_str(table.json_head(kind));
+    text.draft.push_str(table.json_head(kind, true));
     for (at, row) in [before, after].into_iter().flatten().enumerate() {
         text.draft.push_str(if at == 0 { "" } else { AFTER });
         row.visit(&mut text)?;
-        text.end_object();
+        text.end_object([b'}']);
     }
     text.draft.push(b'}');
     Ok(text.draft.is_whole())

@@ -407,7 +407,7 @@ fn by_values(event: &RowsEvent) -> String {
             images.push(String::new());
             write_image(images.last_mut().unwrap(), row.values(), NUMBERS).unwrap();
         }
-        let head = event.table().json_head(event.kind());
+        let head = event.table().json_head(event.kind(), true);
         changes.push(format!("{head}{}}}", images.join(",\"after\":")));
     }
     changes.join(",")

@@ -83,14 +83,13 @@ impl<'o, 't> RowText<'o, 't> {
         Self { draft: Draft::new(out, proof), table, options, first: true }
     }
 
-    /// Ends the object.
+    /// Ends the object, and what it stands in with more than one of the `braces`.
     #[inline]
-    pub(super) fn end_object(&mut self) {
-        if !core::mem::replace(&mut self.first, true) {
-            self.draft.push(b'}');
-        } else {
-            self.draft.push_str("{}");
+    pub(super) fn end_object<const N: usize>(&mut self, braces: [u8; N]) {
+        if core::mem::replace(&mut self.first, true) {
+            self.draft.push(b'{');
         }
+        self.draft.push_array(braces);
     }
 
     /// The comma in front of a member is the brace of the first one.
@@ -168,17 +167,16 @@ impl VisitRows<'_> for EventText<'_, '_> {
         if self.kind != RowsKind::Insert && image == RowImage::After {
             return draft.push_str(AFTER);
         }
-        if !core::mem::take(&mut self.first) {
-            draft.push(b',');
-        }
-        draft.push_str(self.row.table.json_head(self.kind));
+        let first = core::mem::take(&mut self.first);
+        draft.push_str(self.row.table.json_head(self.kind, first));
     }
 
     #[inline]
     fn end(&mut self, image: RowImage) {
-        self.row.end_object();
         if image == RowImage::After || self.kind == RowsKind::Delete {
-            self.row.draft.push(b'}');
+            self.row.end_object(*b"}}");
+        } else {
+            self.row.end_object([b'}']);
         }
     }
 }

@@ -50,7 +50,7 @@ impl Eq for Generated {}
 struct Keys {
     /// `,"schema":"…","table":"…"`.
     names: String,
-    /// What stands before the first image of a change: `{"op":"…"`, the names, and `,"before":` or `,"after":`.
+    /// What stands before the first image of a change: `,{"op":"…"`, the names, and `,"before":` or `,"after":`.
     inserted: String,
     updated: String,
     deleted: String,
@@ -80,7 +80,7 @@ impl Keys {
             ends.push(text.len());
             short.push(short_key(text.get(start..).unwrap_or_default().as_bytes()));
         }
-        let head = |op: &str, image: &str| alloc::format!("{{\"op\":\"{op}\"{names},\"{image}\":");
+        let head = |op: &str, image: &str| alloc::format!(",{{\"op\":\"{op}\"{names},\"{image}\":");
         Self {
             inserted: head("insert", "after"),
             updated: head("update", "before"),
@@ -511,14 +511,15 @@ impl TableVersion {
     }
 
     /// What stands in JSON before the first image of a change: `{"op":"insert","schema":"…","table":"…","after":`, and
-    /// `"before"` of others.
+    /// `"before"` of others. A comma in front of it if it is not the `first`.
     #[inline]
-    pub(crate) fn json_head(&self, kind: RowsKind) -> &str {
-        match kind {
+    pub(crate) fn json_head(&self, kind: RowsKind, first: bool) -> &str {
+        let head = match kind {
             RowsKind::Insert => &self.keys.inserted,
             RowsKind::Update | RowsKind::PartialUpdate => &self.keys.updated,
             RowsKind::Delete => &self.keys.deleted,
-        }
+        };
+        if first { head.get(1..).unwrap_or_default() } else { head }
     }
 
     /// The column's name as the key of a JSON object, behind another: `,"name":`.

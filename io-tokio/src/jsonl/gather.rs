@@ -9,7 +9,7 @@ use std::{
 
 use capstan_core::{
     deliver::{
-        Batch, BlockingBatch, BlockingTransaction, BlockingUnit, Item, Position, SchemaChange, SinkError,
+        Batch, BlockingBatch, BlockingTransaction, BlockingUnit, Part, Position, SchemaChange, SinkError,
         SnapshotRows, Transaction, Unit,
     },
     gtid::GtidSet,
@@ -92,8 +92,8 @@ impl Gather {
     async fn awaited_transaction(&mut self, mut transaction: Transaction<'_>) -> Result<(), SinkError> {
         let (gtid, at) = (transaction.gtid().copied(), transaction.committed_at());
         let mut line = TransactionLine::begin(&mut self.text, gtid.as_ref(), at);
-        while let Some(item) = transaction.next().await? {
-            self.item(&mut line, &item)?;
+        while let Some(part) = transaction.next_part().await? {
+            self.part(&mut line, part)?;
         }
         line.end(&mut self.text);
         Ok(())
@@ -103,26 +103,30 @@ impl Gather {
         let (gtid, at) = (transaction.gtid().copied(), transaction.committed_at());
         let mut line = TransactionLine::begin(&mut self.text, gtid.as_ref(), at);
         let streamed = transaction.is_streamed();
-        while let Some(item) = transaction.next()? {
-            self.item(&mut line, &item)?;
+        while let Some(part) = transaction.next_part()? {
+            let changes = self.part(&mut line, part)?;
             if streamed {
-                crate::fault::fault_point!("streamed_change");
+                for _ in 0..changes {
+                    crate::fault::fault_point!("streamed_change");
+                }
             }
         }
         line.end(&mut self.text);
         Ok(())
     }
 
-    fn item(&mut self, line: &mut TransactionLine, item: &Item<'_>) -> Result<(), SinkError> {
-        match item {
-            Item::Change(change) => {
-                let table = change.table;
-                line.change(&mut self.text, change.before, change.after, self.options.text)
-                    .map_err(|why| SinkError::from(why).of_table(table.schema(), table.table()))?;
-            }
-            Item::SchemaChange(change) => line.schema_change(&mut self.text, &text_of(change)),
+    /// Gives how many changes it is.
+    fn part(&mut self, line: &mut TransactionLine, part: Part<'_>) -> Result<u64, SinkError> {
+        let (text, options, mut changes) = (&mut self.text, self.options.text, 1);
+        match part {
+            Part::Rows(rows) => rows.take(|rows| {
+                changes = rows.changes();
+                line.rows(text, rows, options)
+            })?,
+            Part::SchemaChange(change) => line.schema_change(text, &text_of(change)),
         }
-        self.settle()
+        self.settle()?;
+        Ok(changes)
     }
 
     fn snapshot_rows(&mut self, mut rows: SnapshotRows<'_>) -> Result<(), SinkError> {

@@ -1,7 +1,7 @@
 //! What a sink can ask of what it reads, and where batches end.
 
 use super::*;
-use crate::binlog::rows::{RowImage, VisitRows};
+use crate::binlog::rows::{RowImage, RowsEvent, VisitRows};
 use crate::value::{Value, ValueError, ValueFault, Visit};
 
 /// The transactions of the file as the core begins them.
@@ -341,21 +341,29 @@ fn a_position_with_a_changed_byte_is_none() {
 
 /// `CREATE TABLE … SELECT`: the schema change is an item of its group, and only alone it is a unit.
 #[test]
-fn a_schema_change_inside_a_group_is_one_of_its_items() {
-    let mut delivery = claimed(BatchLimits::default());
-    for mut event in events(1 << 20) {
-        if let Event::TxBegin(begin) = &mut event {
-            begin.schema_change = false;
+fn a_schema_change_inside_a_group_is_one_of_its_items_and_parts() {
+    for whole in [false, true] {
+        let mut delivery = claimed(BatchLimits::default());
+        for mut event in events(1 << 20) {
+            if let Event::TxBegin(begin) = &mut event {
+                begin.schema_change = false;
+            }
+            let _ = delivery.push(event);
         }
-        let _ = delivery.push(event);
+        let mut state = delivery.next_batch(no_feed).unwrap();
+        let mut batch = state.batch();
+        let Some(Unit::Transaction(mut read)) = now(batch.next()).unwrap() else { panic!("a transaction") };
+        let statement = if whole {
+            let Some(Part::SchemaChange(change)) = now(read.next_part()).unwrap() else { panic!("no rows") };
+            &change.statement
+        } else {
+            let Some(Item::SchemaChange(change)) = now(read.next()).unwrap() else { panic!("no row") };
+            &change.statement
+        };
+        assert!(statement.starts_with("CREATE TABLE"));
+        assert!(now(read.next_part()).unwrap().is_none());
+        assert!(batch.finish().is_ok());
     }
-    let mut state = delivery.next_batch(no_feed).unwrap();
-    let mut batch = state.batch();
-    let Some(Unit::Transaction(mut read)) = now(batch.next()).unwrap() else { panic!("a transaction") };
-    let Some(Item::SchemaChange(change)) = now(read.next()).unwrap() else { panic!("a schema change") };
-    assert!(change.statement.starts_with("CREATE TABLE"));
-    assert!(now(read.next()).unwrap().is_none());
-    assert!(batch.finish().is_ok());
 }
 
 #[test]
@@ -404,10 +412,16 @@ fn rows_visited_at_once_are_read_and_are_those_one_by_one() {
     let mut state = streamed();
     let mut batch = state.batch();
     let Some(Unit::Transaction(mut read)) = now(batch.next()).unwrap() else { panic!("a transaction") };
-    let mut at_once = Count::default();
-    while let Some(rows) = now(read.rows()).unwrap() {
-        rows.visit(&mut at_once).unwrap();
+    let (mut at_once, mut changes) = (Count::default(), 0);
+    while let Some(part) = now(read.next_part()).unwrap() {
+        let Part::Rows(rows) = part else { panic!("rows") };
+        let visit = |rows: &RowsEvent| {
+            changes += rows.changes();
+            rows.visit(&mut at_once)
+        };
+        rows.take(visit).unwrap();
     }
+    assert!(changes > 0);
     assert_eq!((at_once.images, at_once.values), (one_by_one.images, one_by_one.values));
     assert!(batch.finish().is_ok());
 
