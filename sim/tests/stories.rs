@@ -545,7 +545,7 @@ fn what_a_server_has_sent_and_not_counted_yet_is_waited_for() {
         world.pass(10 * SECOND)?;
         // The first one of its tag, so that the server knows of none.
         world.tagged_next();
-        world.commits_uncounted(Shape::Small, MINUTE);
+        world.commits_uncounted(Shape::Small, 3 * MINUTE);
         world.pass(10 * SECOND)?;
         world.happens(Fault::Eof, 0.0)?;
         world.pass(20 * SECOND)?;
@@ -559,6 +559,28 @@ fn what_a_server_has_sent_and_not_counted_yet_is_waited_for() {
     assert!(taken(Mark::NotCountedYet) && world.counts.halts.is_empty(), "{:?}", world.counts.halts);
     let _making = making(Mistake::Core(Mutant::ForgetSent));
     assert_eq!(story(&mut copies()).unwrap_err().oracle, "halt-soundness");
+}
+
+/// The same by a process that has not been sent it, where later ones are counted before it: for a minute.
+#[test]
+fn a_hole_in_what_a_server_counts_is_waited_for() {
+    let story = |hole: u64| {
+        move |world: &mut World| {
+            world.commits(Shape::Copied);
+            world.pass(10 * SECOND)?;
+            world.commits_uncounted(Shape::Small, hole);
+            world.commits_overtaking(Shape::Small);
+            world.pass(5 * SECOND)?;
+            world.happens(Fault::Crash, 1.0)?;
+            world.pass(5 * MINUTE)?;
+            world.ends_well()
+        }
+    };
+    let copies = || World::story(|plan| (plan.copy, plan.tagged) = (true, 0));
+    let _ = Marks::take();
+    let world = told(copies(), story(40 * SECOND));
+    assert!(taken(Mark::NotCountedYet) && world.counts.halts.is_empty(), "{:?}", world.counts.halts);
+    assert_eq!(story(10 * MINUTE)(&mut copies()).unwrap_err().oracle, "halt-soundness");
 }
 
 /// The stream's link is left over at a server that its address is no more: a copy cannot come there.

@@ -111,6 +111,8 @@ pub struct Replica<P: Probe = Quiet> {
     conflict: Option<u16>,
     /// The server has refused the stream for a lack that the gates had not seen.
     refused_for_lack: bool,
+    /// Since when the server's history has lacked what may be counted yet.
+    holes_since: Option<Now>,
     /// What came over the last link, and from where.
     served: Served,
     /// Whether this process has verified the source's history once.
@@ -125,6 +127,9 @@ pub struct Replica<P: Probe = Quiet> {
     /// The number of the last dial of the copy.
     copy_epochs: u32,
 }
+
+/// For how long transactions are waited for that a server lacks in the midst of those it has.
+const HOLES_MAX: Duration = Duration::from_secs(60);
 
 /// Woken later than this, we have slept.
 const SLEPT_MIN: Duration = Duration::from_secs(5);
@@ -270,6 +275,7 @@ impl<P: Probe> Replica<P> {
             trouble: None,
             conflict: None,
             refused_for_lack: false,
+            holes_since: None,
             served: Served::default(),
             verified: false,
             facts: Facts::default(),

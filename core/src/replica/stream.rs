@@ -5,7 +5,7 @@ use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec}
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    Claim, Replica, Served,
+    Claim, HOLES_MAX, Replica, Served,
     gates::{Closed, Findings, Gates, Next, test_history},
     phase::{Phase, Wire},
     seam::{ApiMisuse, DialEpoch, Link, LoadReason, LostReason, Output},
@@ -364,26 +364,36 @@ impl<P: Probe> Replica<P> {
         }
     }
 
-    /// The server's history is known: the position is tested, then claimed.
-    /// Whether the server lacks only what it has itself sent over the last link: a commit is in the log before it is
-    /// counted in `gtid_executed`, for long where it waits for a replica (`rpl_semi_sync_source_wait_point`).
-    fn was_sent(&self, halt: &Halt, position: &GtidSet, found: &Findings) -> bool {
-        halt.code == Code::SourceIdentityMismatch
-            && found.source_uuid.is_some()
+    /// Whether what the server lacks may be there and not counted in `gtid_executed` yet. A commit is in the log, and sent, before
+    /// it is counted, for long where it waits for a replica (`rpl_semi_sync_source_wait_point`): what it has itself sent
+    /// over the last link is waited for. What somebody else got of it shows as holes in what it counts (`binlog_order_commits`),
+    /// and so does what a promoted replica applies out of order (`replica_preserve_commit_order`): these for [`HOLES_MAX`].
+    fn is_counted_later(&mut self, halt: &Halt, position: &GtidSet, found: &Findings) -> bool {
+        if halt.code != Code::SourceIdentityMismatch {
+            return false;
+        }
+        let missing = position.subtract(&found.executed);
+        let was_sent = found.source_uuid.is_some()
             && found.source_uuid == self.served.source
-            && position.subtract(&found.executed).is_subset(&self.served.sent)
-            && !P::mutant(Mutant::ForgetSent)
+            && missing.is_subset(&self.served.sent)
+            && !P::mutant(Mutant::ForgetSent);
+        let is_hole = |tsid: &Tsid| {
+            found.source_uuid == Some(tsid.uuid) || found.executed.intervals(tsid).last().is_some()
+        };
+        let since = *self.holes_since.get_or_insert(self.now);
+        was_sent || missing.iter().all(|(tsid, _)| is_hole(&tsid)) && self.now.since(since) < HOLES_MAX
     }
 
+    /// The server's history is known: the position is tested, then claimed.
     fn on_history(&mut self, wire: Box<Wire>, gates: Gates) {
         let found = gates.findings();
         let position = self.position(found);
         self.facts.executed = Some(found.executed.clone());
         self.facts.purged = Some(found.purged.clone());
         match test_history(position.gtid_set(), found) {
-            Ok(()) => {}
+            Ok(()) => self.holes_since = None,
             Err(Closed::Halt(Halt { code: Code::DataGap, .. })) if P::mutant(Mutant::SkipGap) => {}
-            Err(Closed::Halt(halt)) if self.was_sent(&halt, position.gtid_set(), found) => {
+            Err(Closed::Halt(halt)) if self.is_counted_later(&halt, position.gtid_set(), found) => {
                 P::mark(Mark::NotCountedYet);
                 return self.trouble(Halt { code: Code::SourceBehind, ..halt });
             }

@@ -9,7 +9,6 @@ use capstan_core::{
     replica::Input,
     snapshot::CopyLimits,
 };
-use capstan_fake_source::Server;
 
 use super::{SECOND, SETTINGS, World, copying::COPYING};
 use crate::{
@@ -59,8 +58,6 @@ impl World {
         let id = self.next_process;
         self.next_process += 1;
         self.note(|| format!("process {id} starts with {:?}", config.start));
-        // What was sent to the process before it, this one cannot know of.
-        self.servers.iter_mut().for_each(Server::settles);
         let mut seed = [0; 32];
         seed[..4].copy_from_slice(&id.to_le_bytes());
         seed[4..8].copy_from_slice(&self.choices.below(1 << 20).to_le_bytes());

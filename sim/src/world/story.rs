@@ -61,6 +61,17 @@ impl World {
         self.copy.move_at = Some(self.now + us);
     }
 
+    /// Commits one that is counted and visible at once, whatever is under way.
+    pub fn commits_overtaking(&mut self, shape: Shape) {
+        let later = self.copy.move_at;
+        self.commit_of(shape);
+        self.copy.move_at = later;
+        let server = &mut self.servers[self.primary];
+        let last = 2 * (server.in_flight() as u32).saturating_sub(1);
+        server.moves(last);
+        server.moves(last + 1);
+    }
+
     /// The address is another server's from now on: whoever is linked stays where they are. Links of a copy end.
     pub fn address_moves(&mut self) -> bool {
         self.primary = (self.primary + 1) % self.servers.len();
