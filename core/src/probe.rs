@@ -258,6 +258,10 @@ told! {
         ReadAhead,
         /// Where it ends was guessed.
         RangeGuessed,
+        /// A table was what it had been before it was locked.
+        LookedBefore,
+        /// It was described while it was locked.
+        DescribedLocked,
         /// A connection of the copy was lost.
         CopyLost,
         /// A connection of the copy came to another server than the stream's.
@@ -422,6 +426,12 @@ told! {
         IgnoreLoad,
         /// A server without room for all views is asked for all of them again.
         AllViews,
+        /// One that had no room once is read through fewer views for good.
+        FewForEver,
+        /// A table is taken for what it was before it was locked.
+        OldDescription,
+        /// A range without rows is a chunk.
+        EmptyRange,
         /// A cut outlives the connections that it was made by.
         KeepLost,
     }

@@ -473,7 +473,7 @@ impl Builder {
         if self.copy_rate == Some(0) {
             return Err(invalid("snapshot-rate", "is zero"));
         }
-        if !(1..=CopyLimits::CONNECTIONS_MAX).contains(&self.copy.connections) {
+        if self.copy.connections.is_some_and(|n| !(1..=CopyLimits::CONNECTIONS_MAX).contains(&n)) {
             return Err(invalid("snapshot-connections", "is not 1 to 16"));
         }
         let (handle, commands) = Handle::new();

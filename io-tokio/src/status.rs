@@ -74,6 +74,9 @@ pub struct Status {
     pub copy_left_s: Option<u64>,
     /// Why the copy waits: `paused`, `threads_running`, `replication_lag`.
     pub copy_waits: Option<&'static str>,
+    /// How many connections read for the copy: fewer than `--snapshot-connections` where the source has no room for so
+    /// many. `None` before they are there.
+    pub copy_connections: Option<u8>,
     /// Code of the last trouble of the link or the sink, until it has passed; the halt's, when halted.
     pub trouble: Option<&'static str>,
 }

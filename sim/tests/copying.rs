@@ -25,10 +25,14 @@ use capstan_core::{
     snapshot::{CopyLimits, CopyWait},
     time::Now,
 };
-use capstan_fake_source::{Group, Server, event::GtidHead, server::SessionId};
+use capstan_fake_source::{
+    Group, Server,
+    event::{Body, GtidHead},
+    server::{SessionId, Writes},
+};
 use sim::{
     choices::Choices,
-    copied::{Copied, NAMES, table},
+    copied::{Alteration, Copied, NAMES, table},
     marks::{Marks, Mistake, Watched, making},
     workload::Shape,
 };
@@ -59,7 +63,7 @@ fn config(copy: CopyLimits) -> Config {
 }
 
 fn few(connections: u8) -> CopyLimits {
-    CopyLimits { chunk_rows: 2, connections, ..CopyLimits::default() }
+    CopyLimits { chunk_rows: 2, connections: Some(connections), ..CopyLimits::default() }
 }
 
 /// A statement of the copy's: when, on which link, and its text.
@@ -69,6 +73,11 @@ type Said = (u64, CopyLink, String);
 struct Copy {
     core: Replica<Watched>,
     server: Server,
+    /// What is written there.
+    copied: Copied,
+    gno: u64,
+    /// How many columns each table had when it was copied.
+    columns: BTreeMap<String, usize>,
     links: BTreeMap<Link, (DialEpoch, SessionId)>,
     now: u64,
     pending: VecDeque<Input>,
@@ -88,17 +97,12 @@ impl Copy {
         (0..NAMES.len()).for_each(|number| {
             server.define(&table(number, false));
         });
-        let (mut copied, mut choices) = (Copied::default(), Choices::seeded(3));
-        for gno in 1..=40 {
-            let gtid = Gtid::new(SOURCE, Tag::NONE, gno).unwrap();
-            let (bodies, writes) = copied.transaction(&mut choices, Shape::Copied);
-            server.writes(gtid, &writes);
-            let head = GtidHead::new(Some(gtid), 1_795_000_000 * SECOND + gno);
-            server.append(&Group::new(head, 1, bodies));
-        }
-        let copy = Self {
+        let mut copy = Self {
             core: Replica::probed(config(copy), [7; 32], Now(0)),
             server,
+            copied: Copied::default(),
+            gno: 0,
+            columns: BTreeMap::new(),
             links: BTreeMap::new(),
             now: 0,
             pending: VecDeque::new(),
@@ -108,8 +112,21 @@ impl Copy {
             stored: None,
             stops_at: usize::MAX,
         };
+        let mut choices = Choices::seeded(3);
+        for _ in 0..40 {
+            let (bodies, writes) = copy.copied.transaction(&mut choices, Shape::Copied);
+            copy.commits(bodies, &writes);
+        }
         assert!(copy.rows_there() > 20, "{}", copy.rows_there());
         copy
+    }
+
+    fn commits(&mut self, bodies: Vec<Body>, writes: &Writes) {
+        self.gno += 1;
+        let gtid = Gtid::new(SOURCE, Tag::NONE, self.gno).unwrap();
+        self.server.writes(gtid, writes);
+        let head = GtidHead::new(Some(gtid), 1_795_000_000 * SECOND + self.gno);
+        self.server.append(&Group::new(head, 1, bodies));
     }
 
     fn rows_there(&self) -> u64 {
@@ -194,6 +211,7 @@ impl Copy {
             }
             Output::Event(event) => {
                 if let Event::SnapshotRows(chunk) = &event {
+                    self.columns.insert(chunk.table.table().to_owned(), chunk.table.columns().len());
                     self.rows += chunk.rows.as_ref().map_or(0, |rows| rows.changes());
                 }
                 if let Event::Claim { position, .. } = &event {
@@ -382,6 +400,73 @@ fn finds_little_room() {
     copy.passes(20 * MINUTE);
     let halt = copy.halt.unwrap();
     assert_eq!((halt.code, halt.server_error), (Code::SourceUnreachable, Some(1040)));
+}
+
+/// Where there was no room, some is looked for again at a cut that comes a minute later.
+#[test]
+fn a_server_that_has_room_again_is_read_through_more() {
+    finds_room_again();
+    red(Mutant::FewForEver, finds_room_again);
+}
+
+fn finds_room_again() {
+    for (room, then) in [(Some(4), (2, 8)), (None, (4, 8))] {
+        let mut copy = Copy::new(few(8));
+        (copy.server.connections_max, copy.server.threads_running) = (Some(4), 101);
+        copy.passes(SECOND);
+        assert_eq!(copy.core.facts().copy_connections, Some((2, 8)));
+        copy.server.connections_max = room;
+        copy.passes(2 * MINUTE);
+        // It waits: nobody is asked for what would not be used.
+        assert_eq!((copy.core.facts().copy_connections, copy.rows), (Some((2, 8)), 0));
+        copy.server.threads_running = 0;
+        while copy.rows == 0 {
+            copy.stops_at = copy.said.len() + 1;
+            copy.passes(MINUTE);
+        }
+        assert_eq!(copy.core.facts().copy_connections, Some(then));
+        copy.stops_at = usize::MAX;
+        copy.ends_well();
+    }
+}
+
+/// Nobody has said how many are to read: two, of tables that are ordered by one whole number.
+#[test]
+fn as_many_views_as_cost_the_source_nothing() {
+    let _ = Marks::take();
+    let mut copy = Copy::new(CopyLimits { connections: None, ..few(1) });
+    copy.stops_at = 30;
+    copy.passes(SECOND);
+    assert_eq!(copy.core.facts().copy_connections, Some((2, 2)));
+    copy.stops_at = usize::MAX;
+    let borders = copy.said.iter().filter(|(_, _, sql)| sql.contains(" OFFSET ")).count();
+    assert_eq!(borders, 0, "a border is looked for");
+    copy.ends_well();
+    let marks = Marks::take();
+    let seen = |wanted| marks.iter().any(|(mark, times)| mark == wanted && times > 0);
+    assert!(seen(Mark::LookedBefore) && seen(Mark::RangeGuessed));
+}
+
+/// All tables are looked at before the first is locked; one that is altered before its turn is described under its lock.
+#[test]
+fn a_table_is_what_it_is_when_it_is_locked() {
+    alters_what_was_looked_at();
+    red(Mutant::OldDescription, alters_what_was_looked_at);
+}
+
+fn alters_what_was_looked_at() {
+    let mut copy = Copy::new(few(1));
+    while copy.times(&["UNLOCK TABLES"]).is_empty() {
+        copy.stops_at = copy.said.len() + 1;
+        copy.passes(SECOND);
+    }
+    assert_eq!(copy.times(&["SHOW CREATE TABLE `shop`.`parts`"]).len(), 1);
+    let (bodies, writes) = copy.copied.alteration(1, Alteration::AddColumn);
+    copy.commits(bodies, &writes);
+    copy.stops_at = usize::MAX;
+    copy.passes(MINUTE);
+    assert_eq!((&copy.halt, copy.rows), (&None, copy.rows_there()));
+    assert_eq!((copy.columns[NAMES[0]], copy.columns[NAMES[1]]), (3, 4));
 }
 
 /// Red where rows are read by prepared statements alone.

@@ -14,7 +14,8 @@ use capstan_core::link::command::execute;
 use capstan_core::link::{Capabilities, Query, QueryLimits, QueryResult, QueryStep, ResultSet};
 use capstan_core::link::{Prepare, PrepareStep, RowStep, RowStream, RowsEnd};
 use capstan_core::snapshot::rows::{
-    Describe, DescribeStep, Described, RowEncoder, SESSION, quoted_table, select_list,
+    Describe, DescribeSome, DescribeSomeStep, DescribeStep, Described, RowEncoder, SESSION, SomeOf,
+    quoted_table, select_list,
 };
 use capstan_core::value::{TableVersion, Value};
 use capstan_mysql::Session;
@@ -51,6 +52,23 @@ pub fn describe(session: &mut Session, schema: &str, table: &str) -> Result<Desc
         match describe.on_result(&answer)? {
             DescribeStep::More(next) => describe = next,
             DescribeStep::Done(described) => return Ok(*described),
+        }
+    }
+}
+
+/// Describes tables of one schema at once.
+pub fn describe_some<'a>(
+    session: &mut Session,
+    schema: &str,
+    tables: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<SomeOf>, Fault> {
+    ask(session, SESSION)?;
+    let mut describe = DescribeSome::new(schema, tables.into_iter().map(str::to_owned));
+    loop {
+        let answer = ask(session, &describe.statement())?;
+        match describe.on_result(&answer) {
+            DescribeSomeStep::More(next) => describe = next,
+            DescribeSomeStep::Done(each) => return Ok(each),
         }
     }
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use capstan::sqlite::{Mirror, MirrorOptions, Synchronous};
 use capstan::{Builder, CopyLimits, Replica, Until};
+use capstan_core::snapshot::rows::DescribeStep;
 use capstan_mysql::Server;
 use capstan_tests::copied;
 use capstan_tests::harness::{Follower, url_at};
@@ -121,6 +122,15 @@ fn tables_are_walked_along_the_index_that_orders_them() {
         let columns = described.version.columns();
         let found: Vec<&str> = key.parts().iter().map(|part| columns[part.column()].name.as_str()).collect();
         assert_eq!(&found, want, "{table}");
+    }
+    // All of them at once are what each is.
+    for ((_, table), step) in
+        copied::describe_some(&mut session, "snap", TABLES.iter().map(|of| of.0)).unwrap()
+    {
+        let DescribeStep::Done(all) = step.unwrap() else { panic!("{table}: no labels to be had") };
+        let one = copied::describe(&mut session, "snap", &table).unwrap();
+        let (all_key, one_key) = (all.key().unwrap(), one.key().unwrap());
+        assert_eq!((&all.version, all_key.name()), (&one.version, one_key.name()), "{table}");
     }
     for (rows, count) in [(1_000, 0), (4, 3)] {
         let folder = tempfile::tempdir().unwrap();

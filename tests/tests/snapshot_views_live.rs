@@ -39,7 +39,12 @@ fn copying(server: &Server, connections: u8) -> Builder {
         .limits(quick_limits())
         .tables(["d.*"])
         .snapshot(Vec::<String>::new())
-        .copy(CopyLimits { connections, chunk_rows: 20, running_max: 0, ..CopyLimits::default() })
+        .copy(CopyLimits {
+            connections: Some(connections),
+            chunk_rows: 20,
+            running_max: 0,
+            ..CopyLimits::default()
+        })
         .until(Until::Now)
 }
 

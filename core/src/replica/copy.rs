@@ -76,6 +76,7 @@ impl<P: Probe> Replica<P> {
             Did::Done => {
                 self.copier = None;
                 self.facts.copy_waits = None;
+                self.facts.copy_connections = None;
                 let reached = self.phase.assembler().is_some_and(Assembler::is_reached);
                 if reached {
                     self.reached();
@@ -110,6 +111,7 @@ impl<P: Probe> Replica<P> {
             whole: &mut self.facts.copied_whole,
             estimates: &mut self.facts.copy_estimates,
             waits: &mut self.facts.copy_waits,
+            connections: &mut self.facts.copy_connections,
             paused: self.copy_paused,
         };
         Some(work(copier, &mut around))

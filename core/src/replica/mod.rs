@@ -164,6 +164,8 @@ pub struct Facts {
     pub copy_estimates: BTreeMap<CopiedTable, u64>,
     /// Why the copy waits.
     pub copy_waits: Option<CopyWait>,
+    /// How many connections read for the copy, and how many were to: fewer where the source has no room for more.
+    pub copy_connections: Option<(u8, u8)>,
     /// The last trouble of the link, until it lives again.
     pub trouble: Option<Code>,
 }

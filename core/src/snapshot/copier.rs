@@ -1,7 +1,8 @@
 //! The copy of one table after the other: cut, chunks, next cut.
 //!
 //! ```text
-//! Connecting (→ Surveying) → Next → Locking → Viewing → Settled (→ Describing) → Unlocking → Next → Reading ⇄ Held → Next …
+//! Connecting (→ Surveying) → Next (→ Looking) → Locking → Viewing → Settled (→ Comparing) (→ Describing) → Unlocking → Next
+//! → Reading ⇄ Held → Next …
 //! ```
 //!
 //! A cut is made by two connections: one locks the table, the other begins its consistent view while the lock is
@@ -25,6 +26,7 @@ use self::{
     cut::{BEGIN_VIEW, waiting_for},
     lanes::{Ahead, Lane, Strides},
     load::{Load, Measure},
+    look::{Look, Looked},
     table::{Survey, Table},
 };
 use super::{
@@ -49,6 +51,7 @@ mod compare;
 mod cut;
 mod lanes;
 mod load;
+mod look;
 mod sessions;
 mod table;
 
@@ -83,6 +86,8 @@ pub(crate) struct Around<'a, P: Probe> {
     pub(crate) estimates: &'a mut BTreeMap<CopiedTable, u64>,
     /// Why nothing is begun.
     pub(crate) waits: &'a mut Option<CopyWait>,
+    /// How many connections read, and how many were to.
+    pub(crate) connections: &'a mut Option<(u8, u8)>,
     /// Nothing more is to be begun.
     pub(crate) paused: bool,
 }
@@ -108,6 +113,12 @@ pub(crate) struct Copier {
     terms: Terms,
     lock: Client,
     lanes: Vec<Lane>,
+    /// Lanes that have a view of this cut, or are to have one.
+    views: usize,
+    /// Since when there are fewer lanes than were asked for, for want of room at the server.
+    fewer_since: Option<Now>,
+    /// What was found out about tables before their cut; `None`: nothing that can be relied on.
+    looked: BTreeMap<CopiedTable, Option<Looked>>,
     compare: Client,
     lock_setup: usize,
     compare_setup: usize,
@@ -156,6 +167,7 @@ enum Step {
     Pausing(Now),
     Surveying(Box<Survey>),
     Next,
+    Looking(Box<Look>),
     Locking {
         write: bool,
         since: Now,
@@ -164,6 +176,7 @@ enum Step {
     Locked,
     Viewing,
     Settled,
+    Comparing(Box<Looked>),
     Describing(Box<Describe>),
     Unlocking,
     AskingXa {
@@ -182,9 +195,12 @@ enum Step {
 
 impl Copier {
     pub(crate) fn new(terms: Terms) -> Self {
-        let connections = terms.limits.connections.clamp(1, CopyLimits::CONNECTIONS_MAX);
+        let connections = connections(&terms.limits);
         Self {
             terms,
+            views: 1,
+            fewer_since: None,
+            looked: BTreeMap::new(),
             lock: Client::new(CopyLink::Lock),
             lanes: (0..connections).map(Lane::new).collect(),
             compare: Client::new(CopyLink::Compare),
@@ -291,6 +307,8 @@ impl Copier {
             | Step::Locked
             | Step::Viewing
             | Step::Settled
+            | Step::Looking(_)
+            | Step::Comparing(_)
             | Step::Describing(_)
             | Step::Unlocking
             | Step::AskingXa { .. }
@@ -314,7 +332,7 @@ impl Copier {
     /// When it is to be asked who waits for the view, if that can be asked then.
     fn watch_due(&self) -> Option<Now> {
         // While they are being opened the lock's connection has something else to do.
-        let can = self.lanes.iter().all(|lane| lane.open) && self.can_watch && !self.watching;
+        let can = self.are_views_open() && self.can_watch && !self.watching;
         (can && self.table.is_some() && self.lock.is_idle()).then_some(self.watch_at)
     }
 
@@ -387,7 +405,7 @@ impl Copier {
                 Did::Moved
             }
             Step::Locked if idle => {
-                for lane in &mut self.lanes {
+                for lane in self.lanes.iter_mut().take(self.views) {
                     lane.view.ask(BEGIN_VIEW, now.after(self.terms.step), around.out);
                 }
                 self.step = Step::Viewing;
@@ -409,6 +427,8 @@ impl Copier {
             | Step::Locked
             | Step::Viewing
             | Step::Settled
+            | Step::Looking(_)
+            | Step::Comparing(_)
             | Step::Describing(_)
             | Step::Unlocking
             | Step::AskingXa { .. }
@@ -449,7 +469,20 @@ impl Copier {
             self.table = None;
             self.strides = Strides::default();
         }
+        if self.more_views::<P>(around.now) {
+            return Did::Moved;
+        }
+        let described = same && around.assembler.gate().is_described();
+        if !described && !self.looked.contains_key(&name) {
+            return self.look(name, around);
+        }
+        self.views = self.views_of_cut(&name);
         self.ask_lock(&name, false, around);
         Did::Moved
     }
+}
+
+/// How many connections are to read.
+fn connections(limits: &CopyLimits) -> u8 {
+    limits.connections.unwrap_or(CopyLimits::CONNECTIONS_DEFAULT).clamp(1, CopyLimits::CONNECTIONS_MAX)
 }

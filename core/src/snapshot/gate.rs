@@ -22,7 +22,7 @@
 //! Nothing here depends on the order in which a server
 //! logs, counts and shows its transactions, nor on that being one server.
 
-use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeSet, string::String, sync::Arc, vec::Vec};
 use core::cmp::Ordering;
 
 use self::ask::{Asking, Wanted as Asked};
@@ -109,6 +109,8 @@ pub(crate) struct Gate {
     open: usize,
     /// Tables that are copied when they take a captured name.
     entering: Option<CapturedSet>,
+    /// Tables of which a schema change was seen: what was known of them before is of no use.
+    altered: BTreeSet<CopiedTable>,
     #[cfg(test)]
     mistake: Option<tests::Mistake>,
 }
@@ -135,6 +137,7 @@ impl Gate {
             asking: Asking::default(),
             open: 0,
             entering: None,
+            altered: BTreeSet::new(),
             #[cfg(test)]
             mistake: None,
         };
@@ -182,6 +185,11 @@ impl Gate {
     /// What is to be told with the next unit.
     pub(crate) fn take_untold(&mut self) -> Copies {
         core::mem::take(&mut self.untold)
+    }
+
+    /// Tables of which a schema change was seen since this was asked last.
+    pub(crate) fn take_altered(&mut self) -> BTreeSet<CopiedTable> {
+        core::mem::take(&mut self.altered)
     }
 
     /// Whether there is something to be told.
@@ -408,6 +416,7 @@ impl Gate {
             self.cut = Cut::Spoiled;
             self.described = false;
         }
+        self.altered.extend(open.iter().cloned());
         let whole = |(schema, table): &CopiedTable| {
             (table.is_empty() || captures(schema, table)) && !open.contains(&(schema.clone(), table.clone()))
         };

@@ -13,9 +13,11 @@ pub struct CopyLimits {
     pub cut_age: Duration,
     /// Views of one cut that a table is read through at the same time, each on a connection of its own; 1 to
     /// [`CopyLimits::CONNECTIONS_MAX`]. Each keeps a chunk in memory. More than one is faster where the source has cores
-    /// to spare; where the key is not one whole number, it costs the source a quarter more of work. Where the source
-    /// refuses some for there being too many, half as many are tried.
-    pub connections: u8,
+    /// to spare; where the key is not one whole number, it costs the source a quarter more of work. So `None` is two where
+    /// the key is one, and one elsewhere ([`CopyLimits::CONNECTIONS_DEFAULT`] are opened, of which the second is idle
+    /// then). Where the source refuses some for there being too many, half as many are tried, and twice as many again
+    /// at the first cut a minute later.
+    pub connections: Option<u8>,
     /// How long a READ lock is waited for before a WRITE lock is asked for; a quarter of it where the last was not granted.
     pub lock_read: Duration,
     /// How long a WRITE lock is waited for; writers behind it wait as long.
@@ -65,6 +67,8 @@ impl CopyWait {
 impl CopyLimits {
     /// Most connections that read.
     pub const CONNECTIONS_MAX: u8 = 16;
+    /// Connections that read where nobody has said how many.
+    pub const CONNECTIONS_DEFAULT: u8 = 2;
 }
 
 impl Default for CopyLimits {
@@ -73,7 +77,7 @@ impl Default for CopyLimits {
             chunk_rows: 10_000,
             chunk_bytes: 1 << 20,
             cut_age: Duration::from_secs(30),
-            connections: 1,
+            connections: None,
             lock_read: Duration::from_millis(100),
             lock_write: Duration::from_secs(1),
             lock_pause: Duration::from_millis(500),

@@ -78,6 +78,36 @@ pub enum Value<'a> {
     Vector(Vector<'a>),
 }
 
+impl Value<'_> {
+    /// The number of an integer column; `None` for a value of any other kind.
+    #[must_use]
+    pub fn as_integer(&self) -> Option<i128> {
+        match self {
+            Self::Int(n) => Some((*n).into()),
+            Self::UInt(n) => Some((*n).into()),
+            Self::Null
+            | Self::Absent
+            | Self::Float(_)
+            | Self::Double(_)
+            | Self::Decimal(_)
+            | Self::Bit(_)
+            | Self::Year(_)
+            | Self::Date(_)
+            | Self::Time(_)
+            | Self::DateTime(_)
+            | Self::Timestamp(_)
+            | Self::Text(_)
+            | Self::Binary(_)
+            | Self::Blob(_)
+            | Self::Enum(_)
+            | Self::Set(_)
+            | Self::Json(_)
+            | Self::Geometry(_)
+            | Self::Vector(_) => None,
+        }
+    }
+}
+
 impl core::fmt::Debug for Value<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         // Rule 1: the kind only.

@@ -243,7 +243,7 @@ pub struct Sync {
     pub snapshot_rate: Option<u64>,
 
     /// How many connections read a table at the same time, from one cut; 1 to 16. More than one is faster where the
-    /// source has cores to spare [default: 1].
+    /// source has cores to spare [default: 2 where the key is one whole number, else 1].
     #[arg(long, value_name = "N")]
     pub snapshot_connections: Option<u8>,
 

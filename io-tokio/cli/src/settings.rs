@@ -136,7 +136,7 @@ impl File {
     pub fn copy(&self, connections: Option<u8>, running: Option<u32>, lag_s: Option<u64>) -> CopyLimits {
         let d = CopyLimits::default();
         CopyLimits {
-            connections: connections.or(self.snapshot_connections).unwrap_or(d.connections),
+            connections: connections.or(self.snapshot_connections).or(d.connections),
             running_max: running.or(self.snapshot_max_running).unwrap_or(d.running_max),
             lag_max: lag_s.or(self.snapshot_max_lag).map_or(d.lag_max, Duration::from_secs),
             chunk_rows: self.limits.copy_chunk_rows.unwrap_or(d.chunk_rows),

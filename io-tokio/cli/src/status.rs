@@ -82,6 +82,9 @@ pub fn run(args: &Status) -> Result<u8, Failure> {
             .map_or_else(String::new, |s| format!(", about {} left", HumanDuration(Duration::from_secs(s))));
         say!("{:<14} {rate} rows/s{left}", "copying");
     }
+    if let Some(reading) = number("copy_connections") {
+        say!("{:<14} {reading} connections", "copy reads by");
+    }
     if let Some(why) = value.get("copy_waits").and_then(Value::as_str) {
         say!("{:<14} {why}", "copy waits for");
     }

@@ -44,6 +44,8 @@ pub(super) struct Watch {
     dirty: bool,
     /// How many tables that are copied as a whole were told of.
     told_whole: usize,
+    /// How many connections read for the copy, and how many were to, as it was told last.
+    connections: Option<(u8, u8)>,
     /// Since when this process copies, and how many rows there were.
     copy_began: Option<(Now, u64)>,
     /// Where to stop, until it was looked at.
@@ -70,6 +72,7 @@ impl Watch {
             link_trouble: None,
             dirty: true,
             told_whole: 0,
+            connections: None,
             copy_began: None,
             until,
         }
@@ -162,6 +165,22 @@ impl Watch {
             );
         }
         self.told_whole = facts.copied_whole.len();
+        if facts.copy_connections != self.connections {
+            let fewer = |of: Option<(u8, u8)>| of.is_some_and(|(reading, wanted)| reading < wanted);
+            if let Some((reading, wanted)) = facts.copy_connections {
+                if reading < wanted {
+                    tracing::warn!(
+                        reading,
+                        wanted,
+                        "the source has no room for so many connections of the copy"
+                    );
+                } else if fewer(self.connections) {
+                    tracing::info!(reading, "the source has room for all connections of the copy again");
+                }
+            }
+            self.connections = facts.copy_connections;
+            self.dirty = true;
+        }
         if let Some(executed) = &facts.executed
             && let Some(until) = self.until.take()
         {
@@ -211,6 +230,7 @@ impl Watch {
         status.history_unverified = facts.history_unverified;
         status.copies = durable.map(|durable| copies(durable, facts)).unwrap_or_default();
         status.copy_waits = facts.copy_waits.map(CopyWait::as_str);
+        status.copy_connections = facts.copy_connections.map(|(reading, _)| reading);
         (status.copy_rows_per_second, status.copy_left_s) =
             progress(&mut self.copy_began, now, &status.copies);
         let trouble = halt.map(|halt| halt.code).or(self.sink_trouble).or(facts.trouble);

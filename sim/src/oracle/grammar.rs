@@ -30,6 +30,9 @@ impl Grammar {
                 if self.open.is_some() {
                     return wrong("a chunk inside a transaction");
                 }
+                if chunk.rows.is_none() && !chunk.last {
+                    return wrong("a chunk without rows that is not the last");
+                }
                 self.number(chunk.seq)
             }
             Event::TxBegin(begin) => {

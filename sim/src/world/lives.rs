@@ -44,8 +44,8 @@ impl World {
             return Config { start, until, limits, ..SETTINGS.clone() };
         }
         if self.plan.copy {
-            // One process after the other reads through one view, two, or three.
-            let connections = u8::try_from(self.next_process % 3).unwrap_or_default() + 1;
+            // One process after the other reads through one view, two, three, or as many as nobody has asked for.
+            let connections = u8::try_from(self.next_process % 4).ok().filter(|n| *n > 0);
             let copy = CopyLimits { connections, ..COPYING.copy };
             return Config { start: Start::Stored, until, copy, ..COPYING.clone() };
         }

@@ -59,7 +59,7 @@ fn copying(server: &Server, limits: CopyLimits) -> Result<Builder, Error> {
 
 fn counted(server: &Server, connections: u8) -> Result<u64, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let limits = CopyLimits { connections, ..CopyLimits::default() };
+    let limits = CopyLimits { connections: Some(connections), ..CopyLimits::default() };
     let (replica, mut sink) = (copying(server, limits)?.build()?, Counting::default());
     runtime.block_on(replica.run(&mut sink))?;
     Ok(sink.rows)

@@ -110,7 +110,7 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
 }
 
 fn chunks(rows: u64) -> CopyLimits {
-    CopyLimits { chunk_rows: rows, connections: 2, ..CopyLimits::default() }
+    CopyLimits { chunk_rows: rows, connections: Some(2), ..CopyLimits::default() }
 }
 
 /// Begins at the earliest transaction where nothing is stored.

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::{
     Around, Copier, Did, Step,
     compare::Ready,
-    lanes::{Ahead, LaneState, Strides, What, moved, no_table, other_key},
+    lanes::{Ahead, LaneState, Strides, Then, What, moved, no_table, other_key},
 };
 use crate::{
     binlog::rows::RowsEvent,
@@ -40,9 +40,11 @@ impl Copier {
             self.upto.clone_from(&copy.upto);
         }
         if self.may_read_ahead(&copy) {
-            self.ahead = Ahead { upto: copy.key, ..Ahead::default() };
-            self.step = Step::Reading;
-            return moved(self.begin_range(0, around));
+            self.ahead = Ahead { upto: copy.key.clone(), ..Ahead::default() };
+            if self.is_range_cheap(around) {
+                self.step = Step::Reading;
+                return moved(self.begin_range(0, around));
+            }
         }
         if self.upto.is_none() && !begun {
             // The end of the copy comes first: what comes behind it is the stream's.
@@ -144,7 +146,7 @@ impl Copier {
                     Err(halt) => return Did::Halt(halt),
                 };
                 if self.upto.is_some() {
-                    self.front_is_over();
+                    self.front_is_over::<P>();
                     return Did::Moved;
                 }
                 true
@@ -161,7 +163,7 @@ impl Copier {
             lane.state = LaneState::Ended { last };
         }
         if self.order.front() == Some(&at) {
-            self.settle_front();
+            self.settle_front::<P>();
         }
         Did::Moved
     }
@@ -204,6 +206,9 @@ impl Copier {
                 Ok(ready) => self.ready = Some(ready),
                 Err(halt) => return Did::Halt(halt),
             }
+            if let Some(lane) = self.front() {
+                lane.take();
+            }
         }
         if let Some(did) = self.canary(around) {
             return did;
@@ -229,7 +234,7 @@ impl Copier {
             .order
             .front()
             .and_then(|at| self.lanes.get(*at))
-            .is_some_and(|lane| lane.state == LaneState::Ended { last: true });
+            .is_some_and(|lane| lane.state == LaneState::Taken(Then::Ends { last: true }));
         let mut copy = TableCopy {
             state: CopyState::Copying,
             key: key.or(before.key),
@@ -259,7 +264,7 @@ impl Copier {
             advance: Box::default(),
         };
         self.chunks_of_cut = self.chunks_of_cut.saturating_add(1);
-        self.front_is_over();
+        self.front_is_over::<P>();
         if last {
             self.table = None;
             self.upto = None;

@@ -199,6 +199,16 @@ impl Copier {
         if known && around.assembler.gate().is_described() {
             return self.unlock(around);
         }
+        match self.looked.remove(&name).flatten() {
+            Some(looked) => self.ask_whether_it_is(looked, around),
+            None => self.describe_locked(around),
+        }
+    }
+
+    /// What was found out before is not, or is not certain.
+    pub(super) fn describe_locked<P: Probe>(&mut self, around: &mut Around<'_, P>) -> Did {
+        P::mark(Mark::DescribedLocked);
+        let name = self.cutting.clone();
         let describe = Describe::new(&name.0, &name.1);
         self.ask_about(&describe, around);
         self.step = Step::Describing(Box::new(describe));

@@ -7,22 +7,26 @@
 //! several chunks, or none. A view whose chunk is full is not read until its turn has come, so each keeps one chunk at most.
 
 use alloc::{format, string::String, sync::Arc};
+use core::time::Duration;
 
-use super::{Around, Copier, Did, Step, chunks::SILENCE_MAX, table::Table};
+use super::{Around, Copier, Did, Step, chunks::SILENCE_MAX, connections, table::Table};
 use crate::{
-    deliver::{KeyParts, TableCopy},
+    deliver::{CopiedTable, KeyParts, TableCopy},
     halt::{Code, Halt},
     probe::{Mark, Mutant, Probe},
     replica::{CopyLink, CopyRead, Read},
     snapshot::{
         client::{Client, Said},
-        rows::{RowEncoder, quoted, quoted_table, select_list, select_some},
+        rows::{CopyKey, RowEncoder, quoted, quoted_table, select_list, select_some},
     },
     time::Now,
 };
 
 /// Chunks that a cut has to give before ranges are read ahead: a spoiled one costs the connections that read.
 const ALONE: u64 = 4;
+
+/// How long a server that had no room for all views is left alone.
+const MORE_AFTER: Duration = Duration::from_secs(60);
 
 /// So that a fraction of a number is none too few.
 const PER: u128 = 1 << 8;
@@ -51,6 +55,20 @@ pub(super) enum LaneState {
     Full(What),
     /// What was read is the rest of its result, and is to be handed over.
     Ended {
+        /// The last rows of the table are in it.
+        last: bool,
+    },
+    /// What was read was taken, and waits for its place in the stream.
+    Taken(Then),
+}
+
+/// What follows a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// More of the same result.
+    Reads(What),
+    /// Nothing.
+    Ends {
         /// The last rows of the table are in it.
         last: bool,
     },
@@ -128,19 +146,28 @@ impl Lane {
 
     /// Its result has more rows.
     const fn reads(&self) -> bool {
-        matches!(self.state, LaneState::Reads(_) | LaneState::Full(_))
+        matches!(self.state, LaneState::Reads(_) | LaneState::Full(_) | LaneState::Taken(Then::Reads(_)))
     }
 
     /// What it read is to be handed over.
     const fn is_full(&self) -> bool {
-        matches!(self.state, LaneState::Full(_) | LaneState::Ended { .. })
+        matches!(self.state, LaneState::Full(_) | LaneState::Ended { .. } | LaneState::Taken(_))
+    }
+
+    /// What it read is taken to be handed over.
+    pub(super) fn take(&mut self) {
+        self.state = match self.state {
+            LaneState::Full(what) => LaneState::Taken(Then::Reads(what)),
+            LaneState::Ended { last } => LaneState::Taken(Then::Ends { last }),
+            other @ (LaneState::Idle | LaneState::Reads(_) | LaneState::Taken(_)) => other,
+        };
     }
 
     const fn may_read(&self, room: bool) -> bool {
         match self.state {
-            LaneState::Idle | LaneState::Ended { .. } => true,
+            LaneState::Idle | LaneState::Ended { .. } | LaneState::Taken(Then::Ends { .. }) => true,
             LaneState::Reads(_) => room,
-            LaneState::Full(_) => false,
+            LaneState::Full(_) | LaneState::Taken(Then::Reads(_)) => false,
         }
     }
 }
@@ -158,6 +185,23 @@ impl Copier {
 
     pub(super) fn is_view_open(&self) -> bool {
         self.lanes.iter().any(|lane| lane.open)
+    }
+
+    /// Whether all that the cut is to have are.
+    pub(super) fn are_views_open(&self) -> bool {
+        self.lanes.iter().take(self.views).all(|lane| lane.open)
+    }
+
+    /// Through how many views the next cut is read. Where nobody has said how many, the second is for keys that are
+    /// one whole number.
+    pub(super) fn views_of_cut(&self, name: &CopiedTable) -> usize {
+        let known = self.table.as_ref().filter(|table| table.name == *name).map(|table| table.key.as_deref());
+        let whole_number = match (known, self.looked.get(name)) {
+            (Some(key), _) => key.is_some_and(CopyKey::is_whole_number),
+            (None, Some(Some(looked))) => looked.described.key().is_ok_and(|key| key.is_whole_number()),
+            (None, Some(None) | None) => false,
+        };
+        if self.terms.limits.connections.is_some() || whole_number { self.lanes.len() } else { 1 }
     }
 
     pub(super) fn are_views_idle(&self) -> bool {
@@ -254,7 +298,22 @@ impl Copier {
     /// Whether ranges may be read beside each other: more than one view, a key, and a cut that has held for some chunks.
     pub(super) fn may_read_ahead(&self, copy: &TableCopy) -> bool {
         let keyed = self.table.as_ref().is_some_and(|table| table.key.is_some());
-        self.lanes.len() > 1 && self.chunks_of_cut >= ALONE && keyed && copy.key.is_some()
+        self.views > 1 && self.chunks_of_cut >= ALONE && keyed && copy.key.is_some()
+    }
+
+    /// Whether a view may take the next range: where nobody has said how many are to read, only one whose end can be
+    /// guessed, which costs the source nothing.
+    pub(super) fn is_range_cheap<P: Probe>(&self, around: &Around<'_, P>) -> bool {
+        let guess = |table| self.guess(table, self.rows_of_range(table, around)).is_some();
+        self.terms.limits.connections.is_some() || self.table.as_ref().is_some_and(guess)
+    }
+
+    /// About as many rows as make a chunk.
+    fn rows_of_range<P: Probe>(&self, table: &Table, around: &Around<'_, P>) -> u64 {
+        let copy = around.assembler.gate().copies().get(&table.name);
+        let row_bytes = copy.map_or(1, |copy| copy.bytes.checked_div(copy.rows).unwrap_or(1)).max(1);
+        let limits = &self.terms.limits;
+        (limits.chunk_bytes as u64 / row_bytes).clamp(1, limits.chunk_rows.max(1))
     }
 
     /// An idle view begins the next range. Nothing: none is idle, or nothing is to be begun.
@@ -268,7 +327,8 @@ impl Copier {
             && self.is_cut_fresh(around.now)
             && !self.load.is_due(around.now)
             && around.assembler.gate().is_cut_good()
-            && around.assembler.gate().is_described();
+            && around.assembler.gate().is_described()
+            && self.is_range_cheap(around);
         match self.lanes.iter().position(idle).filter(|_| goes_on) {
             Some(at) => moved(self.begin_range(at, around)),
             None => Did::Nothing,
@@ -282,10 +342,7 @@ impl Copier {
         around: &mut Around<'_, P>,
     ) -> Result<(), Halt> {
         let table = self.table.as_ref().ok_or_else(no_table)?;
-        let copy = around.assembler.gate().copies().get(&table.name);
-        let row_bytes = copy.map_or(1, |copy| copy.bytes.checked_div(copy.rows).unwrap_or(1)).max(1);
-        let limits = &self.terms.limits;
-        let rows = (limits.chunk_bytes as u64 / row_bytes).clamp(1, limits.chunk_rows.max(1));
+        let rows = self.rows_of_range(table, around);
         let guess = self.guess(table, rows);
         if !self.order.is_empty() {
             P::mark(Mark::ReadAhead);
@@ -354,22 +411,26 @@ impl Copier {
     }
 
     /// The chunk of the first lane was handed over.
-    pub(super) fn front_is_over(&mut self) {
+    pub(super) fn front_is_over<P: Probe>(&mut self) {
         if let Some(lane) = self.front() {
             match lane.state {
-                LaneState::Full(what) => lane.state = LaneState::Reads(what),
+                LaneState::Full(what) | LaneState::Taken(Then::Reads(what)) => {
+                    lane.state = LaneState::Reads(what);
+                }
                 LaneState::Reads(_) => {}
-                LaneState::Idle | LaneState::Ended { .. } => self.next_lane(),
+                LaneState::Idle | LaneState::Ended { .. } | LaneState::Taken(Then::Ends { .. }) => {
+                    self.next_lane();
+                }
             }
         }
-        self.settle_front();
+        self.settle_front::<P>();
     }
 
     /// What the first lane is at, where a range without rows is none.
-    pub(super) fn settle_front(&mut self) {
+    pub(super) fn settle_front<P: Probe>(&mut self) {
         let is_empty = |lane: &Lane| {
             let has_rows = lane.encoder.as_ref().is_some_and(|encoder| encoder.rows() > 0);
-            lane.state == LaneState::Ended { last: false } && !has_rows
+            lane.state == LaneState::Ended { last: false } && !has_rows && !P::mutant(Mutant::EmptyRange)
         };
         while self.front().is_some_and(|lane| is_empty(lane)) {
             self.strides = Strides::default();
@@ -410,8 +471,24 @@ impl Copier {
     }
 
     /// Goes on with fewer views, where the server has no room for so many connections.
-    pub(super) fn fewer_views(&mut self) {
+    pub(super) fn fewer_views(&mut self, now: Now) {
         self.lanes.truncate((self.lanes.len() / 2).max(1));
+        self.fewer_since = Some(now);
+    }
+
+    /// Tries twice as many views again, before a cut and some time after the server had no room for them. `true`:
+    /// they are to be connected.
+    pub(super) fn more_views<P: Probe>(&mut self, now: Now) -> bool {
+        let wanted = connections(&self.terms.limits);
+        let (have, due) = (self.lanes.len(), self.fewer_since.map(|since| since.after(MORE_AFTER)));
+        if have >= usize::from(wanted) || due.is_none_or(|due| now < due) || P::mutant(Mutant::FewForEver) {
+            return false;
+        }
+        let most = have.saturating_mul(2).min(usize::from(wanted));
+        self.lanes.extend((0..wanted).take(most).skip(have).map(Lane::new));
+        self.fewer_since = Some(now);
+        self.step = Step::Connecting;
+        true
     }
 
     /// Whether another chunk may be begun from the cut that is open.

@@ -62,6 +62,8 @@ impl Copier {
         let ready = self.lock_setup == SETUP_LOCK.len()
             && self.lanes.iter().all(|lane| lane.setup == SETUP_VIEW.len());
         if ready && self.lock.is_idle() && self.are_views_idle() {
+            let reads = u8::try_from(self.lanes.len()).unwrap_or(u8::MAX);
+            *around.connections = Some((reads, super::connections(&self.terms.limits)));
             return self.survey(around);
         }
         Did::Nothing
@@ -79,7 +81,7 @@ impl Copier {
                 let full = halt.server_error.is_some_and(is_full);
                 let did = self.lose(halt, around);
                 if full && !P::mutant(Mutant::AllViews) {
-                    self.fewer_views();
+                    self.fewer_views(around.now);
                 }
                 did
             }
@@ -170,6 +172,8 @@ impl Copier {
             }
             (Step::Settled, QueryResult::Rows(rows)) => self.settle(&rows, around),
             (Step::Surveying(survey), QueryResult::Rows(rows)) => self.surveyed(*survey, &rows, around),
+            (Step::Looking(look), answer) => self.looking(*look, answer, around),
+            (Step::Comparing(looked), answer) => self.compare(*looked, &answer, around),
             (Step::Missing, QueryResult::Rows(rows)) => self.is_missing(&rows, around),
             (Step::Estimating, answer) => self.estimated(&answer, around),
             (Step::Measuring(measure), answer) => self.measured::<P>(measure, &answer),
@@ -198,7 +202,7 @@ impl Copier {
                 if let Some(lane) = self.lanes.get_mut(at) {
                     lane.open = true;
                 }
-                if !self.lanes.iter().all(|lane| lane.open) {
+                if !self.are_views_open() {
                     return Did::Moved;
                 }
                 self.chunks_of_cut = 0;
@@ -265,6 +269,7 @@ impl Copier {
         around.assembler.gate_mut().ask_again();
         self.asked = None;
         self.ready = None;
+        self.looked.clear();
         self.lanes.iter_mut().for_each(|lane| {
             lane.open &= keeps;
             lane.forget();

@@ -5,14 +5,15 @@ use alloc::{boxed::Box, format, sync::Arc, vec::Vec};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Around, Copier, Did, Step};
+use super::{Around, Copier, Did, Step, look::LOOK_MAX};
 use crate::{
     deliver::{CopiedTable, CopyState},
     halt::{Code, Detail, Halt},
     link::ResultSet,
     probe::Probe,
     snapshot::rows::{
-        CopyKey, Describe, DescribeError, DescribeStep, Described, KeyOrder, KeyUnsupported, TableKind,
+        CopyKey, Describe, DescribeError, DescribeSome, DescribeSomeStep, DescribeStep, Described, KeyOrder,
+        KeyUnsupported, TableKind,
     },
     value::TableVersion,
 };
@@ -26,10 +27,18 @@ pub(super) struct Table {
     pub(super) fingerprint: u64,
 }
 
-/// Tables that are still to be looked at, and the one that is.
+/// Tables that are still to be looked at, and those that are.
 pub(super) struct Survey {
     left: Vec<CopiedTable>,
-    describe: Describe,
+    /// Those whose labels are still to be had.
+    unfinished: Vec<Describe>,
+    asking: About,
+}
+
+/// What is asked about.
+enum About {
+    Some(DescribeSome),
+    One(Describe),
 }
 
 impl Copier {
@@ -40,19 +49,33 @@ impl Copier {
         let waiting = copies.iter().filter(|(_, copy)| copy.state == CopyState::Waiting && !begun);
         let left = if self.surveyed { Vec::new() } else { waiting.map(|(name, _)| name.clone()).collect() };
         self.surveyed = true;
-        self.survey_next(left, around)
+        self.survey_next(left, Vec::new(), around)
     }
 
-    fn survey_next<P: Probe>(&mut self, mut left: Vec<CopiedTable>, around: &mut Around<'_, P>) -> Did {
-        self.step = match left.pop() {
-            None => Step::Next,
-            Some((schema, table)) => {
-                let describe = Describe::new(&schema, &table);
-                left.push((schema, table));
-                self.ask_about(&describe, around);
-                Step::Surveying(Box::new(Survey { left, describe }))
+    fn survey_next<P: Probe>(
+        &mut self,
+        mut left: Vec<CopiedTable>,
+        mut unfinished: Vec<Describe>,
+        around: &mut Around<'_, P>,
+    ) -> Did {
+        let asking = match (unfinished.pop(), left.last().map(|(schema, _)| schema.clone())) {
+            (Some(describe), _) => About::One(describe),
+            (None, Some(schema)) => {
+                let same = left.iter().rev().take(LOOK_MAX).take_while(|(of, _)| *of == schema).count();
+                let some = left.split_off(left.len().saturating_sub(same));
+                About::Some(DescribeSome::new(&schema, some.into_iter().map(|(_, table)| table)))
+            }
+            (None, None) => {
+                self.step = Step::Next;
+                return Did::Moved;
             }
         };
+        let sql = match &asking {
+            About::Some(describe) => describe.statement(),
+            About::One(describe) => describe.statement(),
+        };
+        self.lock.ask(&sql, around.now.after(self.terms.step), around.out);
+        self.step = Step::Surveying(Box::new(Survey { left, unfinished, asking }));
         Did::Moved
     }
 
@@ -66,27 +89,36 @@ impl Copier {
         rows: &ResultSet,
         around: &mut Around<'_, P>,
     ) -> Did {
-        let Survey { mut left, describe } = survey;
-        match describe.on_result(rows) {
-            Ok(DescribeStep::More(describe)) => {
-                self.ask_about(&describe, around);
-                self.step = Step::Surveying(Box::new(Survey { left, describe }));
-                Did::Moved
+        let Survey { left, mut unfinished, asking } = survey;
+        let each = match asking {
+            About::One(describe) => {
+                let (schema, table) = describe.table();
+                Vec::from([((schema.into(), table.into()), describe.on_result(rows))])
             }
-            Ok(DescribeStep::Done(described)) => match (left.pop(), refused(&described.kind)) {
-                (Some(name), Some(note)) => Did::Halt(unsupported(&name, note)),
-                (Some(_) | None, _) => self.survey_next(left, around),
+            About::Some(describe) => match describe.on_result(rows) {
+                DescribeSomeStep::More(describe) => {
+                    self.lock.ask(&describe.statement(), around.now.after(self.terms.step), around.out);
+                    let asking = About::Some(describe);
+                    self.step = Step::Surveying(Box::new(Survey { left, unfinished, asking }));
+                    return Did::Moved;
+                }
+                DescribeSomeStep::Done(each) => each,
             },
-            // The stream will say what became of the table.
-            Err(DescribeError::NoSuchTable) => {
-                left.pop();
-                self.survey_next(left, around)
-            }
-            Err(error) => {
-                let (schema, table) = left.pop().unwrap_or_default();
-                Did::Halt(of_description(&error).of_table(&schema, &table))
+        };
+        for (name, step) in each {
+            match step {
+                Ok(DescribeStep::More(describe)) => unfinished.push(describe),
+                Ok(DescribeStep::Done(described)) => {
+                    if let Some(note) = refused(&described.kind) {
+                        return Did::Halt(unsupported(&name, note));
+                    }
+                }
+                // The stream will say what became of the table.
+                Err(DescribeError::NoSuchTable) => {}
+                Err(error) => return Did::Halt(of_description(&error).of_table(&name.0, &name.1)),
             }
         }
+        self.survey_next(left, unfinished, around)
     }
 
     pub(super) fn described<P: Probe>(

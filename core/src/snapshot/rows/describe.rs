@@ -1,6 +1,13 @@
 //! A table as the server's catalogue describes it, asked for in a few statements.
 
-use alloc::{borrow::ToOwned, boxed::Box, collections::VecDeque, format, string::String, vec::Vec};
+use alloc::{
+    borrow::ToOwned,
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    format,
+    string::String,
+    vec::Vec,
+};
 use core::fmt;
 
 use super::column::{self, Typed, of_members};
@@ -52,10 +59,6 @@ pub struct Described {
     pub version: TableVersion,
     /// What kind of table it is.
     pub kind: TableKind,
-    /// The server's estimate of its rows.
-    pub rows_estimate: u64,
-    /// The server's estimate of its bytes, without secondary indexes.
-    pub bytes_estimate: u64,
     indexes: Vec<Index>,
     strings: Vec<Option<StringFacts>>,
 }
@@ -94,7 +97,7 @@ pub enum DescribeStep {
     Done(Box<Described>),
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Question {
     Table,
     Columns,
@@ -105,8 +108,6 @@ enum Question {
 #[derive(Default)]
 struct Found {
     kind: Option<TableKind>,
-    rows: u64,
-    bytes: u64,
     columns: Vec<Column>,
     /// Those of the primary key, or of what the server takes for one.
     primary: Vec<usize>,
@@ -137,27 +138,20 @@ impl Describe {
         }
     }
 
+    /// Schema and name of the table.
+    #[must_use]
+    pub fn table(&self) -> (&str, &str) {
+        (&self.schema, &self.table)
+    }
+
     /// What to ask now.
     #[must_use]
     pub fn statement(&self) -> String {
         let of = format!("TABLE_SCHEMA = {} AND TABLE_NAME = {}", text(&self.schema), text(&self.table));
         match self.question {
-            Question::Table => format!(
-                "SELECT TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE {of}"
-            ),
-            Question::Columns => format!(
-                "SELECT c.COLUMN_NAME, c.ORDINAL_POSITION, c.DATA_TYPE, c.COLUMN_TYPE, c.IS_NULLABLE, \
-                 c.CHARACTER_OCTET_LENGTH, c.NUMERIC_PRECISION, c.NUMERIC_SCALE, c.DATETIME_PRECISION, \
-                 c.CHARACTER_SET_NAME, c.COLLATION_NAME, l.ID, c.CHARACTER_MAXIMUM_LENGTH, c.EXTRA, c.COLUMN_KEY \
-                 FROM information_schema.COLUMNS c \
-                 LEFT JOIN information_schema.COLLATIONS l ON l.COLLATION_NAME = c.COLLATION_NAME \
-                 WHERE {of} ORDER BY c.ORDINAL_POSITION"
-            ),
-            Question::Indexes => format!(
-                "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, IS_VISIBLE, COLLATION FROM information_schema.STATISTICS \
-                 WHERE {of} AND NON_UNIQUE = 0 \
-                 ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX"
-            ),
+            Question::Table => of_tables("", &of),
+            Question::Columns => of_columns("", &of),
+            Question::Indexes => of_indexes("", &of),
             Question::Labels => self.found.labels.front().map(labels_in_charset).unwrap_or_default(),
         }
     }
@@ -195,6 +189,104 @@ impl Describe {
     }
 }
 
+/// The questions about some tables of one schema at once: most of the time that the catalogue takes for an answer is
+/// that of the statement, not that of its rows. Labels that are still to be had are asked for table by table.
+#[derive(Debug)]
+pub struct DescribeSome {
+    schema: String,
+    question: Question,
+    each: Vec<SomeOf>,
+}
+
+/// A table's schema and name, and what follows.
+pub type SomeOf = ((String, String), Result<DescribeStep, DescribeError>);
+
+/// What follows an answer about some tables.
+#[derive(Debug)]
+pub enum DescribeSomeStep {
+    /// Ask on.
+    More(DescribeSome),
+    /// What is known of each.
+    Done(Vec<SomeOf>),
+}
+
+impl DescribeSome {
+    /// The questions about these tables of `schema`.
+    #[must_use]
+    pub fn new(schema: &str, tables: impl IntoIterator<Item = String>) -> Self {
+        let begun = |table: String| {
+            let describe = Describe::new(schema, &table);
+            ((schema.to_owned(), table), Ok(DescribeStep::More(describe)))
+        };
+        let each = tables.into_iter().map(begun).collect();
+        Self { schema: schema.to_owned(), question: Question::Table, each }
+    }
+
+    /// What to ask now.
+    #[must_use]
+    pub fn statement(&self) -> String {
+        let names: Vec<String> = self.each.iter().map(|((_, name), _)| text(name)).collect();
+        let of = format!("TABLE_SCHEMA = {} AND TABLE_NAME IN ({})", text(&self.schema), names.join(", "));
+        match self.question {
+            Question::Table => of_tables(", TABLE_NAME", &of),
+            Question::Columns => of_columns(", c.TABLE_NAME", &of),
+            Question::Indexes | Question::Labels => of_indexes(", TABLE_NAME", &of),
+        }
+    }
+
+    /// Takes the answer.
+    #[must_use]
+    pub fn on_result(mut self, answer: &ResultSet) -> DescribeSomeStep {
+        let mut rows: BTreeMap<&[u8], Vec<Vec<Option<bytes::Bytes>>>> = BTreeMap::new();
+        for row in &answer.rows {
+            if let [cells @ .., Some(name)] = row.as_slice() {
+                rows.entry(name).or_default().push(cells.to_vec());
+            }
+        }
+        let each = self.each.into_iter().map(|(name, step)| {
+            let step = match step {
+                Ok(DescribeStep::More(describe)) => {
+                    let rows = rows.remove(name.1.as_bytes()).unwrap_or_default();
+                    describe.on_result(&ResultSet { rows, ..ResultSet::default() })
+                }
+                done @ (Ok(DescribeStep::Done(_)) | Err(_)) => done,
+            };
+            (name, step)
+        });
+        self.each = each.collect();
+        self.question = match self.question {
+            Question::Table => Question::Columns,
+            Question::Columns => Question::Indexes,
+            Question::Indexes | Question::Labels => return DescribeSomeStep::Done(self.each),
+        };
+        DescribeSomeStep::More(self)
+    }
+}
+
+/// Without its size, for which the server would open each table.
+fn of_tables(more: &str, of: &str) -> String {
+    format!("SELECT TABLE_TYPE, ENGINE{more} FROM information_schema.TABLES WHERE {of}")
+}
+
+fn of_columns(more: &str, of: &str) -> String {
+    format!(
+        "SELECT c.COLUMN_NAME, c.ORDINAL_POSITION, c.DATA_TYPE, c.COLUMN_TYPE, c.IS_NULLABLE, \
+         c.CHARACTER_OCTET_LENGTH, c.NUMERIC_PRECISION, c.NUMERIC_SCALE, c.DATETIME_PRECISION, \
+         c.CHARACTER_SET_NAME, c.COLLATION_NAME, l.ID, c.CHARACTER_MAXIMUM_LENGTH, c.EXTRA, c.COLUMN_KEY{more} \
+         FROM information_schema.COLUMNS c \
+         LEFT JOIN information_schema.COLLATIONS l ON l.COLLATION_NAME = c.COLLATION_NAME \
+         WHERE {of} ORDER BY c.ORDINAL_POSITION"
+    )
+}
+
+fn of_indexes(more: &str, of: &str) -> String {
+    format!(
+        "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, IS_VISIBLE, COLLATION{more} FROM information_schema.STATISTICS \
+         WHERE {of} AND NON_UNIQUE = 0 \
+         ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX"
+    )
+}
+
 /// One row of an answer, cell by cell.
 struct Cells<'a>(core::slice::Iter<'a, Option<bytes::Bytes>>);
 
@@ -228,8 +320,6 @@ impl Found {
             ("BASE TABLE", engine) => TableKind::Engine(engine.unwrap_or_default().to_owned()),
             _ => TableKind::View,
         });
-        self.rows = cells.number()?.unwrap_or(0);
-        self.bytes = cells.number()?.unwrap_or(0);
         Ok(())
     }
 
@@ -377,8 +467,6 @@ impl Found {
         Ok(Described {
             version: TableVersion::new(schema, table, self.columns, facts),
             kind: self.kind.ok_or(DescribeError::Unreadable)?,
-            rows_estimate: self.rows,
-            bytes_estimate: self.bytes,
             indexes: self.indexes,
             strings: self.strings,
         })

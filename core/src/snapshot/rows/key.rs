@@ -193,6 +193,27 @@ impl CopyKey {
         self.parts.iter().all(|part| !matches!(part.order, KeyOrder::Server { .. }))
     }
 
+    /// Whether it is one whole number, from the first to the last: then the key so many numbers ahead can be told
+    /// ([`CopyKey::ahead`]).
+    #[must_use]
+    pub fn is_whole_number(&self) -> bool {
+        let [part] = self.parts.as_slice() else { return false };
+        let whole = matches!(
+            part.step.kind,
+            Kind::I8
+                | Kind::I16
+                | Kind::I24
+                | Kind::I32
+                | Kind::I64
+                | Kind::U8
+                | Kind::U16
+                | Kind::U24
+                | Kind::U32
+                | Kind::U64
+        );
+        whole && !part.descends
+    }
+
     /// The key of a row of the same table version; `None` where a column is absent or NULL.
     #[must_use]
     pub fn value(&self, row: Row<'_>) -> Option<KeyParts> {
@@ -328,32 +349,10 @@ impl CopyKey {
 
     fn number(&self, value: &KeyParts) -> Option<i128> {
         let ([part], [raw]) = (self.parts.as_slice(), &*value.0) else { return None };
-        if part.descends {
+        if !self.is_whole_number() {
             return None;
         }
-        match decode(&part.step, 0, core::slice::from_ref(&part.column), raw).ok()? {
-            Value::Int(n) => Some(n.into()),
-            Value::UInt(n) => Some(n.into()),
-            Value::Null
-            | Value::Absent
-            | Value::Float(_)
-            | Value::Double(_)
-            | Value::Decimal(_)
-            | Value::Bit(_)
-            | Value::Year(_)
-            | Value::Date(_)
-            | Value::Time(_)
-            | Value::DateTime(_)
-            | Value::Timestamp(_)
-            | Value::Enum(_)
-            | Value::Set(_)
-            | Value::Binary(_)
-            | Value::Text(_)
-            | Value::Blob(_)
-            | Value::Json(_)
-            | Value::Geometry(_)
-            | Value::Vector(_) => None,
-        }
+        decode(&part.step, 0, core::slice::from_ref(&part.column), raw).ok()?.as_integer()
     }
 
     /// A statement that compares each of the pairs, as the index does: one row, a column for each, -1, 0 or 1. `None`

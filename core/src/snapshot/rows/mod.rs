@@ -23,7 +23,9 @@ mod sql;
 #[cfg(test)]
 mod tests;
 
-pub use describe::{Describe, DescribeError, DescribeStep, Described, TableKind};
+pub use describe::{
+    Describe, DescribeError, DescribeSome, DescribeSomeStep, DescribeStep, Described, SomeOf, TableKind,
+};
 pub use encode::{CellFault, RowEncoder, RowError};
 pub use key::{Compared, Comparisons, CopyKey, CopyKeyPart, KeyOrder, KeyUnsupported, TextPair};
 pub(crate) use sql::select_some;

@@ -26,7 +26,7 @@ fn described(
     indexes: &[[&str; 5]],
     labels: &[&[Option<&str>]],
 ) -> Result<Described, DescribeError> {
-    let table = answer(&[&[Some("BASE TABLE"), Some("InnoDB"), Some("12"), Some("16384")]]);
+    let table = answer(&[&[Some("BASE TABLE"), Some("InnoDB")]]);
     let columns: Vec<_> = columns.iter().map(|cells| column(*cells)).collect();
     let columns = answer(&columns.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let indexes: Vec<Vec<_>> =
@@ -73,7 +73,7 @@ fn a_table_is_what_its_table_map_says() {
         labels,
     );
     let found = found.unwrap();
-    assert_eq!((found.kind, found.rows_estimate, found.bytes_estimate), (TableKind::InnoDb, 12, 16384));
+    assert_eq!(found.kind, TableKind::InnoDb);
     let version = &found.version;
     let types: Vec<String> =
         version.columns().iter().map(|c| format!("{}", c.column_type.type_name())).collect();

@@ -382,6 +382,17 @@ impl Server {
             to.table(&["@@global.gtid_executed"], &[vec![Some(self.executed.to_string().into_bytes())]]);
         } else if sql == "SELECT @@global.server_uuid" {
             to.table(&["@@global.server_uuid"], &[vec![Some(self.uuid.to_string().into_bytes())]]);
+        } else if let Some(name) = sql.strip_prefix("SHOW CREATE TABLE ") {
+            let (schema, name) = name.trim_matches('`').split_once("`.`")?;
+            let Some(table) = self.engine.number(schema, name) else {
+                to.error(1146, "no such table");
+                return Some(());
+            };
+            let state = self.engine.state(table);
+            let columns: Vec<&str> = state.columns.iter().map(|column| column.name.as_str()).collect();
+            let text =
+                format!("CREATE TABLE `{name}` ({}) AUTO_INCREMENT={}", columns.join(", "), state.rows.len());
+            to.table(&["Table", "Create Table"], &[vec![Some(name.into()), Some(text.into_bytes())]]);
         } else if sql == "XA RECOVER" {
             let rows: Vec<_> = self.engine.prepared.iter().map(|_| vec![Some(b"1".to_vec())]).collect();
             to.table(&["formatID"], &rows);
@@ -416,7 +427,9 @@ impl Server {
             list.split(", ").map(|name| name.split_once('.').map_or(name, |n| n.1)).collect();
         let named: Vec<String> = from.split("x'").skip(1).filter_map(text_of_hex).collect();
         let tables = self.engine.tables.iter().enumerate().filter(|(_, table)| {
-            named.is_empty() || named.first() == Some(&table.schema) && named.get(1) == Some(&table.name)
+            named.is_empty()
+                || named.first() == Some(&table.schema)
+                    && named.iter().skip(1).any(|name| *name == table.name)
         });
         let mut rows = Vec::new();
         for (number, table) in tables {
@@ -427,7 +440,10 @@ impl Server {
             }
             if from.starts_with("information_schema.COLUMNS") {
                 for (at, column) in columns.iter().enumerate() {
-                    let cell = |name: &&str| of_column(name, at, column).map(String::into_bytes);
+                    let cell = |name: &&str| match *name {
+                        "TABLE_NAME" => Some(table.name.clone().into_bytes()),
+                        name => of_column(name, at, column).map(String::into_bytes),
+                    };
                     rows.push(names.iter().map(cell).collect());
                 }
                 continue;
@@ -439,7 +455,6 @@ impl Server {
                     "TABLE_TYPE" => "BASE TABLE".into(),
                     "ENGINE" => "InnoDB".into(),
                     "TABLE_ROWS" => "7".into(),
-                    "DATA_LENGTH" => "16384".into(),
                     "INDEX_NAME" => "PRIMARY".into(),
                     "COLUMN_NAME" => columns.first()?.name.clone(),
                     "IS_VISIBLE" => "YES".into(),
