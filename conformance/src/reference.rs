@@ -282,6 +282,7 @@ pub fn followed(change: &SchemaChange) -> Vec<Kept> {
         }
         SchemaEffect::DropDatabase(schema) => vec![kept(DROPPED, schema.clone(), "")],
         SchemaEffect::Nothing
+        | SchemaEffect::CopyTables(..)
         | SchemaEffect::CreateTable { .. }
         | SchemaEffect::CreateTableLike { .. }
         | SchemaEffect::Unfollowed(_) => Vec::new(),

@@ -109,6 +109,12 @@ pub mod sql_mode {
     pub const STRICT_TRANS_TABLES: u64 = 0x20_0000;
     /// What does not fit any table is an error.
     pub const STRICT_ALL_TABLES: u64 = 0x40_0000;
+    /// A date with a month or day of zero is one that does not fit.
+    pub const NO_ZERO_IN_DATE: u64 = 0x80_0000;
+    /// Nor does a date of zeros.
+    pub const NO_ZERO_DATE: u64 = 0x100_0000;
+    /// A day that its month has not fits.
+    pub const ALLOW_INVALID_DATES: u64 = 0x200_0000;
 }
 
 /// The codes (`Query_event_status_vars`).

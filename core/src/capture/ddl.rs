@@ -87,12 +87,16 @@ impl CapturedSet {
                 });
                 SchemaEffect::CreateTable { table, if_not_exists, columns }
             }
-            SchemaEffect::AlterTable { table, operations, strict, .. } => {
+            SchemaEffect::AlterTable { table, operations, strict, copies, .. } => {
                 let operations =
                     operations.into_iter().map(|operation| self.captured_operation(&table, operation));
-                SchemaEffect::AlterTable { operations: operations.collect(), table, strict, moves }
+                SchemaEffect::AlterTable { operations: operations.collect(), table, strict, copies, moves }
             }
             SchemaEffect::RenameTables(_) => SchemaEffect::RenameTables(moves),
+            SchemaEffect::CopyTables(mut tables, copy) => {
+                tables.retain(|table| self.captures(&table.schema, &table.table));
+                SchemaEffect::CopyTables(tables, copy)
+            }
             SchemaEffect::DropTables(mut tables) => {
                 tables.retain(|table| self.captures(&table.schema, &table.table));
                 SchemaEffect::DropTables(tables)

@@ -35,7 +35,7 @@ use crate::{
     halt::{Code, Detail, Halt},
     probe::{Mutant, Probe},
     sql::{AlterOperation, SchemaEffect, TableMove, TableName, same_column},
-    value::{ColumnType, TableVersion},
+    value::{ColumnType, Generation, TableVersion},
 };
 
 pub(crate) mod ask;
@@ -99,6 +99,8 @@ pub(crate) struct Gate {
     key: Option<Keyed>,
     /// The active table is described: without a key it is copied as a whole.
     described: bool,
+    /// The server may compute values of the described table anew when it copies it.
+    computes: bool,
     cut: Cut,
     /// The last transaction of which something was dropped: it may not be processed to its end yet.
     last_dropped: Option<Gtid>,
@@ -131,6 +133,7 @@ impl Gate {
             active: None,
             key: None,
             described: false,
+            computes: false,
             cut: Cut::None,
             last_dropped: None,
             waiting: Waiting::Nothing,
@@ -229,6 +232,7 @@ impl Gate {
             self.active = Some(table.clone());
             self.key = None;
             self.described = false;
+            self.computes = false;
             self.asking.void();
             self.ask_again();
         }
@@ -290,6 +294,7 @@ impl Gate {
             Keyed { key: Arc::clone(key), columns, seen: None }
         });
         self.described = true;
+        self.computes = computes_by_session(version);
         self.asking.void();
         self.waiting = Waiting::Nothing;
         let Some(table) = self.active.clone() else { return };
@@ -439,10 +444,12 @@ impl Gate {
                     moves = Some(self.moved(&open, all, entered));
                 }
             }
-            SchemaEffect::AlterTable { table, operations, moves: all, .. } => {
+            SchemaEffect::AlterTable { table, operations, copies, moves: all, .. } => {
                 if !all.is_empty() {
                     moves = Some(self.moved(&open, all, &[]));
-                } else if self.cannot_follow(&key_of(table), operations) {
+                } else if self.cannot_follow(&key_of(table), operations)
+                    || (copies.is_some() && self.computes_anew(&key_of(table)))
+                {
                     self.restart(key_of(table));
                 }
             }
@@ -452,6 +459,13 @@ impl Gate {
             }
             // Whoever halts before it names a table that a copy would mend.
             SchemaEffect::Unfollowed(_) => change.tables.sort_by_key(|table| open.contains(table)),
+            SchemaEffect::CopyTables(tables, _) => {
+                for table in tables.iter().map(key_of) {
+                    if self.computes_anew(&table) {
+                        self.restart(table);
+                    }
+                }
+            }
             SchemaEffect::Nothing
             | SchemaEffect::CreateTable { .. }
             | SchemaEffect::CreateTableLike { .. }
@@ -468,7 +482,11 @@ impl Gate {
             }
             return true;
         }
-        let waiting = |table| self.copies.get(table).is_some_and(|copy| copy.state == CopyState::Waiting);
+        let waiting =
+            |table: &CopiedTable| self.copies.get(table).is_some_and(|copy| copy.state == CopyState::Waiting);
+        if let SchemaEffect::CopyTables(tables, _) = &mut change.effect {
+            tables.retain(|table| !waiting(&key_of(table)));
+        }
         !(only && open.iter().all(waiting))
     }
 
@@ -541,6 +559,19 @@ impl Gate {
         };
         copying && operations.iter().any(uncertain)
     }
+
+    /// Whether what was delivered of a table is something else after the server copied it. Where that is not known yet
+    /// (before it is described), whoever has the rows halts.
+    fn computes_anew(&self, table: &CopiedTable) -> bool {
+        let copying = self.copies.get(table).is_some_and(|copy| copy.state == CopyState::Copying);
+        copying && self.computes && self.active.as_ref() == Some(table)
+    }
+}
+
+/// Whether the server may compute values of its columns anew when it copies the table.
+fn computes_by_session(version: &TableVersion) -> bool {
+    let by_session = |column| version.generation(column) == Some(Generation::BySession);
+    (0..version.columns().len()).any(|column| !version.is_left_out(column) && by_session(column))
 }
 
 fn key_of(name: &TableName) -> CopiedTable {

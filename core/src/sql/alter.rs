@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::column::{self, ColumnPosition};
 use super::cursor::{Cursor, Read, Refused};
 use super::ddl::{affected, plain};
-use super::effect::{AlterOperation, SchemaEffect, Unfollowed};
+use super::effect::{AlterOperation, RowCopy, SchemaEffect, Unfollowed};
 use super::lex::TokenKind;
 use super::{AffectedTable, Ddl, DdlKind, RowsEffect, TableName, TableRole, Tables};
 use crate::binlog::sql_mode::{STRICT_ALL_TABLES, STRICT_TRANS_TABLES};
@@ -24,6 +24,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Read<Ddl> {
         clause: Unchanged,
         operations: Vec::new(),
         rows_elsewhere: false,
+        copying: Copying::default(),
         renamed_to: None,
         exchanged: None,
     };
@@ -148,6 +149,7 @@ struct Alter {
     operations: Vec<AlterOperation>,
     /// Also a table without rows may have some after it.
     rows_elsewhere: bool,
+    copying: Copying,
     renamed_to: Option<TableName>,
     exchanged: Option<TableName>,
 }
@@ -169,12 +171,16 @@ impl Alter {
             return SchemaEffect::Unfollowed(Unfollowed::RowsElsewhere);
         }
         let operations = core::mem::take(&mut self.operations);
+        let copies = self.copying.may_copy(cursor.context().sql_mode);
         if operations.is_empty() && self.renamed_to.is_none() {
-            return SchemaEffect::Nothing;
+            return match copies.filter(|_| self.rows == Unchanged) {
+                Some(copy) => SchemaEffect::CopyTables([table.clone()].into(), copy),
+                None => SchemaEffect::Nothing,
+            };
         }
         let strict = cursor.context().sql_mode & (STRICT_TRANS_TABLES | STRICT_ALL_TABLES) != 0;
         // Where it moves to is said by the captured set.
-        SchemaEffect::AlterTable { table: table.clone(), operations, strict, moves: Vec::new() }
+        SchemaEffect::AlterTable { table: table.clone(), operations, strict, copies, moves: Vec::new() }
     }
 
     fn tables(self, name: TableName) -> Vec<AffectedTable> {
@@ -191,8 +197,55 @@ impl Alter {
     }
 }
 
+/// What of a statement decides whether the server copies a table, row by row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Copying {
+    /// It does something that is done by copying, be it only under `old_alter_table`.
+    copied: bool,
+    /// `ALGORITHM`: `COPY`, or one that never copies; `None`: the server's choice. The last one counts.
+    algorithm: Option<bool>,
+    /// `LOCK=NONE`, of which a copy is not capable: the server refuses it then.
+    unlocked: bool,
+}
+
+impl Copying {
+    /// Of a statement that may be done by copying.
+    pub(super) const fn possible() -> Self {
+        Self { copied: true, algorithm: None, unlocked: false }
+    }
+
+    /// `ALGORITHM` or `LOCK`, if it is next.
+    pub(super) fn accept(&mut self, cursor: &mut Cursor<'_>) -> Read<bool> {
+        let algorithm = cursor.accept("ALGORITHM")?;
+        if !algorithm && !cursor.accept("LOCK")? {
+            return Ok(false);
+        }
+        cursor.accept_symbol(b'=')?;
+        let value = cursor.name()?;
+        let is = |word: &str| value.eq_ignore_ascii_case(word);
+        if algorithm {
+            self.algorithm =
+                if is("COPY") { Some(true) } else { (is("INPLACE") || is("INSTANT")).then_some(false) };
+        } else {
+            self.unlocked = is("NONE");
+        }
+        Ok(true)
+    }
+
+    /// Seen on 9.7.4 of each form, with `old_alter_table` on and off.
+    pub(super) fn may_copy(self, sql_mode: u64) -> Option<RowCopy> {
+        self.algorithm.unwrap_or(self.copied && !self.unlocked).then(|| RowCopy::under(sql_mode))
+    }
+}
+
 /// One clause, up to its comma or the end.
 fn clause(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
+    if alter.copying.accept(cursor)? {
+        return Ok(());
+    }
+    // RENAME of the table moves it, of anything else see there.
+    alter.copying.copied |=
+        !cursor.at_any(&["ANALYZE", "CHECK", "DISABLE", "ENABLE", "RENAME", "WITH", "WITHOUT"])?;
     if cursor.accept("ADD")? {
         add(cursor, alter)
     } else if cursor.accept("DROP")? {
@@ -215,9 +268,6 @@ fn clause(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
         cursor.expect("KEYS")
     } else if cursor.accept("FORCE")? {
         Ok(())
-    } else if cursor.accept_any(&["ALGORITHM", "LOCK"])? {
-        cursor.accept_symbol(b'=')?;
-        cursor.name().map(drop)
     } else if cursor.accept_any(&["WITH", "WITHOUT"])? {
         cursor.expect("VALIDATION")
     } else if cursor.accept_any(&["SECONDARY_LOAD", "SECONDARY_UNLOAD"])? {
@@ -260,6 +310,7 @@ fn add(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
 /// What follows `RENAME`: a column or an index keeps the rows, `[TO | AS | =] table` moves them.
 fn rename(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> {
     if cursor.at_any(&["COLUMN", "INDEX", "KEY"])? {
+        alter.copying.copied = true;
         return finish(cursor, alter, Unchanged, false);
     }
     if !cursor.accept_any(&["TO", "AS"])? {

@@ -9,9 +9,10 @@ use core::fmt;
 
 use super::cursor::{Cursor, Read, Refused};
 use super::declared::DeclaredType;
+use super::generated::Expression;
 use super::lex::TokenKind;
 use super::literal::Literal;
-use crate::value::charset::Charset;
+use crate::value::{Generation, charset::Charset};
 
 /// A column as `CREATE TABLE` or `ALTER TABLE` defines it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +29,10 @@ pub struct ColumnDefinition {
     pub default: DefaultValue,
     /// `AUTO_INCREMENT`.
     pub auto_increment: bool,
-    /// Its values are computed from other columns.
-    pub generated: bool,
+    /// Whether its values are computed from other columns.
+    pub generation: Generation,
+    /// What from, where that is a reviewed expression.
+    pub(super) expression: Option<Expression>,
     /// `PRIMARY KEY` or `KEY` is part of it.
     pub primary_key: bool,
     /// It is not captured ([`crate::capture::CapturedSet::column_captured`]).
@@ -103,7 +106,7 @@ impl ColumnDefinition {
     /// a 9.7 server by the tests.
     #[must_use]
     pub fn value_when_added(&self) -> Option<RowValue> {
-        if self.generated || self.auto_increment || self.primary_key {
+        if self.generation != Generation::Given || self.auto_increment || self.primary_key {
             return None;
         }
         match &self.default {
@@ -144,7 +147,8 @@ pub(super) fn definition(cursor: &mut Cursor<'_>, name: String) -> Read<ColumnDe
         nullable: None,
         default: DefaultValue::Unsaid,
         auto_increment: false,
-        generated: false,
+        generation: Generation::Given,
+        expression: None,
         primary_key: false,
         left_out: false,
     };
@@ -272,9 +276,10 @@ fn now(cursor: &mut Cursor<'_>) -> Read<()> {
 
 /// `(expression) [VIRTUAL | STORED]`
 fn generated(cursor: &mut Cursor<'_>, column: &mut ColumnDefinition) -> Read<()> {
-    column.generated = true;
+    column.expression = Expression::read(&mut cursor.clone()).ok();
     group(cursor)?;
-    cursor.accept_any(&["VIRTUAL", "STORED"])?;
+    column.generation = if cursor.accept("STORED")? { Generation::BySession } else { Generation::Computed };
+    cursor.accept("VIRTUAL")?;
     Ok(())
 }
 

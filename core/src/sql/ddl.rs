@@ -7,9 +7,9 @@ mod heads;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::alter;
+use super::alter::{self, Copying};
 use super::cursor::{Cursor, MAX_NAMES, Read, Refused};
-use super::effect::{SchemaEffect, Unfollowed};
+use super::effect::{RowCopy, SchemaEffect, Unfollowed};
 use super::{AffectedTable, Ddl, DdlKind, RowsEffect, TableName, TableRole, Tables};
 
 /// The statement, if it is a DDL that is understood.
@@ -87,9 +87,14 @@ fn one_of(cursor: &mut Cursor<'_>, plugin: DdlKind, component: DdlKind) -> Read<
 fn maintained(cursor: &mut Cursor<'_>, kind: DdlKind, rows: RowsEffect) -> Read<Ddl> {
     cursor.accept_any(&["NO_WRITE_TO_BINLOG", "LOCAL"])?;
     cursor.expect_any(&["TABLE", "TABLES"])?;
-    let tables = named(cursor.table_names()?, TableRole::Altered);
+    let names = cursor.table_names()?;
     cursor.rest()?;
-    Ok(Ddl { tables, rows, ..plain(kind) })
+    let effect = if kind == DdlKind::OptimizeTable {
+        SchemaEffect::CopyTables(names.clone(), RowCopy::under(cursor.context().sql_mode))
+    } else {
+        SchemaEffect::Nothing
+    };
+    Ok(Ddl { tables: named(names, TableRole::Altered), rows, effect, ..plain(kind) })
 }
 
 /// `{TABLE | TABLES} a TO b [, c TO d] …`, `USER …`
@@ -139,9 +144,19 @@ fn index(cursor: &mut Cursor<'_>, kind: DdlKind) -> Read<Ddl> {
         cursor.expect_any(&["BTREE", "HASH", "RTREE"])?;
     }
     cursor.expect("ON")?;
-    let tables = one(cursor.table_name()?, TableRole::Altered);
-    cursor.rest()?;
-    Ok(Ddl { tables, temporary: cursor.context().thread_specific, ..plain(kind) })
+    let name = cursor.table_name()?;
+    let mut copying = Copying::possible();
+    while cursor.peek()?.is_some() {
+        if !copying.accept(cursor)? {
+            cursor.group_or_token()?;
+        }
+    }
+    let effect = match copying.may_copy(cursor.context().sql_mode) {
+        Some(copy) => SchemaEffect::CopyTables([name.clone()].into(), copy),
+        None => SchemaEffect::Nothing,
+    };
+    let temporary = cursor.context().thread_specific;
+    Ok(Ddl { tables: one(name, TableRole::Altered), temporary, effect, ..plain(kind) })
 }
 
 /// A statement that touches no table.

@@ -11,7 +11,10 @@ use alloc::vec::Vec;
 use super::column::{ColumnDefinition, ColumnPosition, RowValue};
 use super::declared::{Conversion, DeclaredType, same_column};
 use super::{TableName, lower_case};
-use crate::value::charset::Charset;
+use crate::binlog::sql_mode::{
+    ALLOW_INVALID_DATES, NO_ZERO_DATE, NO_ZERO_IN_DATE, STRICT_ALL_TABLES, STRICT_TRANS_TABLES,
+};
+use crate::value::{Generation, charset::Charset};
 
 /// What a DDL does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,9 +47,15 @@ pub enum SchemaEffect {
         operations: Vec<AlterOperation>,
         /// Under a strict `sql_mode` what does not fit is refused and not bent.
         strict: bool,
+        /// How the server may copy the table, see [`SchemaEffect::CopyTables`]; `None`: it does not.
+        copies: Option<RowCopy>,
         /// Where it is after that, if it moves.
         moves: Vec<TableMove>,
     },
+    /// Columns and rows stay, but a server may copy these tables, and then computes their STORED generated columns anew
+    /// in the session of the statement ([`Generation::BySession`]). Whether it does may be `old_alter_table`'s to say,
+    /// which is not in the log.
+    CopyTables(Vec<TableName>, RowCopy),
     /// Tables move to other names, all at once.
     RenameTables(Vec<TableMove>),
     /// A table is emptied.
@@ -64,6 +73,27 @@ pub enum SchemaEffect {
     },
     /// Nothing certain can be said.
     Unfollowed(Unfollowed),
+}
+
+/// What a server that copies rows within a table does to dates that are none; there are no row events of that. Without a
+/// strict `sql_mode` they become `0000-00-00`, with one they are refused (seen on 9.7.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowCopy {
+    /// DATE and DATETIME with a month or day of zero, as `2024-00-10` and `0000-00-00 01:00:00`: kept (but under
+    /// `NO_ZERO_IN_DATE` or `NO_ZERO_DATE`).
+    pub keeps_partial_dates: bool,
+    /// DATE and DATETIME with a day that the month has not, as `2024-02-31`: kept (under `ALLOW_INVALID_DATES`).
+    pub keeps_invalid_dates: bool,
+}
+
+impl RowCopy {
+    pub(super) const fn under(sql_mode: u64) -> Self {
+        let strict = sql_mode & (STRICT_TRANS_TABLES | STRICT_ALL_TABLES) != 0;
+        Self {
+            keeps_partial_dates: strict || sql_mode & (NO_ZERO_IN_DATE | NO_ZERO_DATE) == 0,
+            keeps_invalid_dates: strict || sql_mode & ALLOW_INVALID_DATES != 0,
+        }
+    }
 }
 
 /// A table that goes to another name.
@@ -185,7 +215,7 @@ const OPERATIONS_MAX: usize = 1024;
 
 /// Whether these clauses could have the server compute anew what its generated columns hold: another type, character
 /// set or default of a column. (Another column under the name of one that a generated column needs is refused by the server.)
-/// Expressions that give something else for the same values (`lc_time_names`, `div_precision_increment`) are not foreseen.
+/// Expressions that give something else for the same values are a matter of [`SchemaEffect::CopyTables`].
 #[must_use]
 pub fn recomputes(operations: &[AlterOperation]) -> bool {
     operations.iter().any(|operation| match operation {
@@ -301,7 +331,7 @@ fn changed(
     definition: &ColumnDefinition,
     strict: bool,
 ) -> Result<PlannedColumn, Unfollowed> {
-    if definition.generated {
+    if definition.generation != Generation::Given {
         return Err(Unfollowed::Values);
     }
     let from = column.column_type.ok_or(Unfollowed::Type)?;

@@ -16,6 +16,7 @@ mod ddl;
 mod declared;
 mod dml;
 mod effect;
+mod generated;
 mod lex;
 mod literal;
 mod statement;
@@ -27,8 +28,8 @@ pub use column::{ColumnDefinition, ColumnPosition, DefaultValue, RowValue};
 pub(crate) use declared::same_column;
 pub use declared::{Conversion, DeclaredType};
 pub use effect::{
-    AlterOperation, ExistingColumn, PlannedColumn, PlannedValues, SchemaEffect, TableMove, Unfollowed, plan,
-    recomputes,
+    AlterOperation, ExistingColumn, PlannedColumn, PlannedValues, RowCopy, SchemaEffect, TableMove,
+    Unfollowed, plan, recomputes,
 };
 pub use literal::Literal;
 pub use statement::{

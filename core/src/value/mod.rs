@@ -17,7 +17,8 @@ pub use decimal::Decimal;
 pub use json::Json;
 pub use shape::{Bit, Geometry, Vector};
 pub use table::{
-    BINARY_COLLATION, Column, ColumnType, GeometryKind, KeyPart, Labels, TableFacts, TableVersion, TypeName,
+    BINARY_COLLATION, Column, ColumnType, Generation, GeometryKind, KeyPart, Labels, TableFacts,
+    TableVersion, TypeName,
 };
 pub use temporal::{Date, DateTime, Time, Timestamp};
 pub use text::{Binary, Enum, NotText, Set, Text};

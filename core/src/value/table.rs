@@ -34,7 +34,7 @@ pub struct TableVersion {
 
 /// Which columns are generated. A table map does not say, so it makes no other version of a table.
 #[derive(Clone, Default)]
-struct Generated(Option<Box<[bool]>>);
+struct Generated(Option<Box<[Generation]>>);
 
 impl PartialEq for Generated {
     fn eq(&self, _: &Self) -> bool {
@@ -43,6 +43,19 @@ impl PartialEq for Generated {
 }
 
 impl Eq for Generated {}
+
+/// How the values of a column come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// As they are given.
+    Given,
+    /// Computed from other columns; a server that copies the table leaves them as they are: they are VIRTUAL, or STORED
+    /// and of an expression that comes to the same in any session.
+    Computed,
+    /// Computed and STORED; the expression may come to something else in another session (`lc_time_names`, `sql_mode`,
+    /// …), and does when a server copies the table in that session. There are no row events of that.
+    BySession,
+}
 
 /// Names as they stand in JSON: those of the columns are keys of an object, with quotes and colon and a comma in
 /// front, in one piece. Written once for every row there is.
@@ -394,8 +407,8 @@ pub struct TableFacts {
     pub collations_known: bool,
     /// The key is the server's own (`sql_generate_invisible_primary_key`).
     pub generated_invisible_primary_key: bool,
-    /// Which columns are generated, where the table was described by its definition.
-    pub generated: Option<Vec<bool>>,
+    /// How the values of its columns come about, where the table was described by its definition.
+    pub generated: Option<Vec<Generation>>,
 }
 
 impl TableVersion {
@@ -483,7 +496,7 @@ impl TableVersion {
     /// Whether the server computes the column's values from others; `None` where that is not known: the binlog does not
     /// tell generated columns apart, the initial copy does.
     #[must_use]
-    pub fn is_generated(&self, column: usize) -> Option<bool> {
+    pub fn generation(&self, column: usize) -> Option<Generation> {
         self.generated.0.as_ref()?.get(column).copied()
     }
 

@@ -63,7 +63,8 @@ fn told(change: &SchemaChange) -> String {
         SchemaEffect::DropDatabase(_) => "drop all".into(),
         SchemaEffect::TableEntered { .. } => "entered".into(),
         SchemaEffect::Unfollowed(_) => format!("unfollowed {}", change.tables[0].1),
-        SchemaEffect::Nothing
+        SchemaEffect::CopyTables(..)
+        | SchemaEffect::Nothing
         | SchemaEffect::CreateTable { .. }
         | SchemaEffect::CreateTableLike { .. }
         | SchemaEffect::TruncateTable(_) => "followed".into(),

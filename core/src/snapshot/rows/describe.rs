@@ -16,7 +16,7 @@ use super::sql::{hex, text};
 use crate::link::ResultSet;
 use crate::value::charset::Charset;
 use crate::value::json::escape;
-use crate::value::{Column, ColumnType, KeyPart, Labels, TableFacts, TableVersion};
+use crate::value::{Column, ColumnType, Generation, KeyPart, Labels, TableFacts, TableVersion};
 
 /// Why a table cannot be described. It names columns and no values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -454,10 +454,17 @@ impl Found {
     fn described(self, schema: String, table: String) -> Result<Described, DescribeError> {
         let primary_key = self.primary_key()?;
         // A computed default says DEFAULT_GENERATED.
-        let generated =
-            |extra: &String| extra.contains("VIRTUAL GENERATED") || extra.contains("STORED GENERATED");
+        let generation = |extra: &String| {
+            if extra.contains("STORED GENERATED") {
+                Generation::BySession
+            } else if extra.contains("VIRTUAL GENERATED") {
+                Generation::Computed
+            } else {
+                Generation::Given
+            }
+        };
         let facts = TableFacts {
-            generated: Some(self.extras.iter().map(generated).collect()),
+            generated: Some(self.extras.iter().map(generation).collect()),
             generated_invisible_primary_key: self.generated_invisible_primary_key(&primary_key),
             primary_key,
             names_known: true,

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::super::column::{self, ColumnDefinition};
 use super::super::cursor::{Cursor, Read, Refused};
 use super::super::effect::{SchemaEffect, Unfollowed};
+use super::super::generated;
 use super::super::lex::TokenKind;
 use super::{Ddl, DdlKind, RowsEffect, TableName, TableRole, Tables, affected, one, plain};
 
@@ -60,6 +61,7 @@ fn columns(cursor: &mut Cursor<'_>) -> Read<Vec<ColumnDefinition>> {
         }
         if !cursor.accept_symbol(b',')? {
             cursor.expect_symbol(b')')?;
+            generated::settle(&mut columns);
             return Ok(columns);
         }
     }

@@ -50,6 +50,7 @@ fn planned(effect: &SchemaEffect) -> String {
     let SchemaEffect::AlterTable { operations, strict, .. } = effect else {
         return match effect {
             SchemaEffect::Nothing => "nothing".to_string(),
+            SchemaEffect::CopyTables(..) => "copied".to_string(),
             SchemaEffect::Unfollowed(why) => format!("never: {}", why.as_str()),
             other => format!("{other:?}"),
         };
@@ -315,23 +316,23 @@ fn what_is_about_no_column() {
     check_plans(
         &PLAIN,
         &[
-            ("ADD INDEX (a)", "nothing"),
-            ("ADD UNIQUE KEY u (a), DROP INDEX v, RENAME INDEX a TO b", "nothing"),
-            ("ADD PRIMARY KEY (id)", "nothing"),
-            ("DROP PRIMARY KEY", "nothing"),
-            ("DROP FOREIGN KEY x, DROP CHECK y, DROP CONSTRAINT z", "nothing"),
-            ("ALTER INDEX i INVISIBLE, ALTER CHECK c NOT ENFORCED, ALTER CONSTRAINT c ENFORCED", "nothing"),
-            ("ALTER a SET INVISIBLE, ALTER COLUMN n SET VISIBLE", "nothing"),
+            ("ADD INDEX (a)", "copied"),
+            ("ADD UNIQUE KEY u (a), DROP INDEX v, RENAME INDEX a TO b", "copied"),
+            ("ADD PRIMARY KEY (id)", "copied"),
+            ("DROP PRIMARY KEY", "copied"),
+            ("DROP FOREIGN KEY x, DROP CHECK y, DROP CONSTRAINT z", "copied"),
+            ("ALTER INDEX i INVISIBLE, ALTER CHECK c NOT ENFORCED, ALTER CONSTRAINT c ENFORCED", "copied"),
+            ("ALTER a SET INVISIBLE, ALTER COLUMN n SET VISIBLE", "copied"),
             // Of generated columns, for which somebody else looks.
             ("ALTER a SET DEFAULT 'x', ALTER COLUMN n DROP DEFAULT", "id a n d e ts f b"),
-            ("COMMENT='x', AUTO_INCREMENT=5 ENGINE=InnoDB", "nothing"),
-            ("DEFAULT CHARACTER SET latin1", "nothing"),
-            ("ORDER BY a, n", "nothing"),
-            ("ADD PARTITION (PARTITION p VALUES LESS THAN (9))", "nothing"),
-            ("PARTITION BY HASH (id) PARTITIONS 4", "nothing"),
-            ("COALESCE PARTITION 2", "nothing"),
-            ("REMOVE PARTITIONING", "nothing"),
-            ("FORCE, ALGORITHM=COPY", "nothing"),
+            ("COMMENT='x', AUTO_INCREMENT=5 ENGINE=InnoDB", "copied"),
+            ("DEFAULT CHARACTER SET latin1", "copied"),
+            ("ORDER BY a, n", "copied"),
+            ("ADD PARTITION (PARTITION p VALUES LESS THAN (9))", "copied"),
+            ("PARTITION BY HASH (id) PARTITIONS 4", "copied"),
+            ("COALESCE PARTITION 2", "copied"),
+            ("REMOVE PARTITIONING", "copied"),
+            ("FORCE, ALGORITHM=COPY", "copied"),
             ("DROP PARTITION p", "copy: rows_elsewhere"),
             ("TRUNCATE PARTITION p", "copy: rows_elsewhere"),
             ("EXCHANGE PARTITION p WITH TABLE u", "never: rows_elsewhere"),
@@ -404,13 +405,10 @@ fn tables_that_come_and_go() {
         assert_eq!(of(text), SchemaEffect::Unfollowed(Unfollowed::RowsElsewhere), "{text}");
     }
     for text in [
-        "CREATE INDEX i ON t (a)",
-        "DROP INDEX i ON t",
         "CREATE VIEW v AS SELECT 1",
         "DROP VIEW v",
         "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
         "ANALYZE TABLE t",
-        "OPTIMIZE TABLE t",
         "GRANT SELECT ON t TO u",
         "CREATE DATABASE x",
         "ALTER DATABASE x CHARACTER SET latin1",
@@ -418,6 +416,100 @@ fn tables_that_come_and_go() {
         assert_eq!(of(text), SchemaEffect::Nothing, "{text}");
     }
     assert_eq!(of("WHAT IS THIS"), SchemaEffect::Unfollowed(Unfollowed::NotUnderstood));
+}
+
+/// What decides is `old_alter_table` at times, which is not in the log: then it may.
+#[test]
+fn what_a_server_may_do_by_copying() {
+    let may_copy = |text: &str| match effect_of(text, &PLAIN) {
+        SchemaEffect::CopyTables(tables, _) => !tables.is_empty(),
+        SchemaEffect::AlterTable { copies, .. } => copies.is_some(),
+        SchemaEffect::Nothing => false,
+        other => panic!("{text}: {other:?}"),
+    };
+    for (text, expected) in [
+        ("ALTER TABLE t", false),
+        ("ALTER TABLE t ADD z INT", true),
+        ("ALTER TABLE t RENAME COLUMN a TO b", true),
+        ("ALTER TABLE t RENAME INDEX a TO b", true),
+        ("ALTER TABLE t RENAME u", false),
+        ("ALTER TABLE t RENAME TO u, ALGORITHM=COPY", true),
+        ("ALTER TABLE t RENAME u, COMMENT 'x'", true),
+        ("ALTER TABLE t COMMENT 'ALGORITHM=INPLACE'", true),
+        ("ALTER TABLE t ADD `algorithm` INT", true),
+        ("ALTER TABLE t ADD z INT, ALGORITHM INPLACE", false),
+        ("ALTER TABLE t ADD z INT, algorithm = instant", false),
+        ("ALTER TABLE t ALGORITHM=COPY, ADD z INT, ALGORITHM=INPLACE", false),
+        ("ALTER TABLE t ALGORITHM=INPLACE, ADD z INT, ALGORITHM=DEFAULT", true),
+        ("ALTER TABLE t ADD z INT, LOCK=NONE", false),
+        ("ALTER TABLE t ADD z INT, LOCK=NONE, LOCK=SHARED", true),
+        ("ALTER TABLE t LOCK=NONE, ALGORITHM=COPY", true),
+        ("ALTER TABLE t DISABLE KEYS", false),
+        ("ALTER TABLE t ANALYZE PARTITION p", false),
+        ("ALTER TABLE t REBUILD PARTITION p", true),
+        ("ALTER TABLE t ADD PARTITION PARTITIONS 2", true),
+        ("CREATE INDEX i ON t (a)", true),
+        ("CREATE INDEX i ON t (a) COMMENT 'x' ALGORITHM = INPLACE LOCK DEFAULT", false),
+        ("CREATE UNIQUE INDEX i ON t ((algorithm + 1)) LOCK NONE", false),
+        ("DROP INDEX i ON t ALGORITHM COPY", true),
+        ("DROP INDEX i ON t", true),
+        ("OPTIMIZE NO_WRITE_TO_BINLOG TABLE t, u", true),
+        ("ANALYZE TABLE t", false),
+        ("CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1", false),
+    ] {
+        assert_eq!(may_copy(text), expected, "{text}");
+    }
+}
+
+/// The live tests ask a server the same.
+#[test]
+fn expressions_of_generated_columns() {
+    use crate::value::Generation::{self, BySession, Computed, Given};
+    let generations = |columns: &str| -> Vec<Generation> {
+        match effect_of(&format!("CREATE TABLE t ({columns})"), &PLAIN) {
+            SchemaEffect::CreateTable { columns: Some(columns), .. } => {
+                columns.iter().map(|column| column.generation).collect()
+            }
+            other => panic!("{columns}: {other:?}"),
+        }
+    };
+    for (columns, expected) in [
+        ("a INT, b INT AS (a + 1)", [Given, Computed]),
+        ("a INT, b INT AS (a - 1) VIRTUAL", [Given, Computed]),
+        ("a INT, b INT GENERATED ALWAYS AS (a + 1) STORED NOT NULL", [Given, Computed]),
+        ("a INT, b INT AS (A * `a`) STORED", [Given, Computed]),
+        ("b INT AS (a + 1) STORED, a INT", [Computed, Given]),
+        ("a INT, b INT AS (a - 1) STORED", [Given, BySession]),
+        ("a INT, b INT AS (-a) STORED", [Given, BySession]),
+        ("a INT, b INT AS (a / 1) STORED", [Given, BySession]),
+        ("a INT, b INT AS (nosuch + 1) STORED", [Given, BySession]),
+        ("a TIMESTAMP NULL, b BIGINT AS (a + 1) STORED", [Given, BySession]),
+        ("a CHAR(3), b VARCHAR(9) AS (a) STORED", [Given, BySession]),
+        ("a VARCHAR(3), b VARCHAR(9) AS (CONCAT(a, 'x')) STORED", [Given, Computed]),
+        ("a VARCHAR(3), b VARCHAR(9) AS (CONCAT(a, 'ü')) STORED", [Given, BySession]),
+        ("a VARCHAR(3), b VARCHAR(9) AS (concat(_utf8mb4'x', a)) STORED", [Given, Computed]),
+        ("a VARCHAR(256), b TEXT AS (CONCAT(a)) STORED", [Given, Computed]),
+        ("a VARCHAR(257), b TEXT AS (CONCAT(a)) STORED", [Given, BySession]),
+        ("a TEXT, b TEXT AS (CONCAT(a)) STORED", [Given, BySession]),
+        ("a TEXT, b TEXT AS (LEFT(a, 3)) STORED", [Given, Computed]),
+        ("a JSON, b INT AS (a->'$.x') STORED", [Given, Computed]),
+        ("a JSON, b INT AS (a->>\"$.x\") STORED", [Given, Computed]),
+        ("a JSON, b DATE AS (a->>'$.x') STORED", [Given, BySession]),
+        ("a DATE, b INT AS (YEAR(a)) STORED", [Given, BySession]),
+        ("a DATE, b INT AS (a + 1) STORED", [Given, BySession]),
+        ("a VARCHAR(9), b INT AS (YEAR(a)) STORED", [Given, BySession]),
+        ("a INT, b CHAR(64) AS (SHA2(a, 256)) STORED", [Given, BySession]),
+        ("a VARCHAR(9), b CHAR(64) AS (SHA2((a), 256)) STORED", [Given, BySession]),
+        ("a VARCHAR(9), b CHAR(64) AS (`SHA2`(a, 256)) STORED", [Given, BySession]),
+        ("a VARCHAR(9), b CHAR(64) AS (SHA2(a, 256)) STORED", [Given, Computed]),
+        ("`div` INT, b INT AS (`div` DIV 2) STORED", [Given, BySession]),
+    ] {
+        assert_eq!(generations(columns), expected, "{columns}");
+    }
+    // One is as good as those it is made of.
+    let chain = "a INT, b INT AS (a + 1) STORED, c INT AS (b + 1) STORED, d INT AS (a - 1), e INT AS (d + 1) STORED, \
+                 f INT AS (e + b) STORED";
+    assert_eq!(generations(chain), [Given, Computed, Computed, Computed, BySession, BySession]);
 }
 
 #[test]

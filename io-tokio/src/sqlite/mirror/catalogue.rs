@@ -6,12 +6,15 @@ use capstan_core::{
     deliver::SinkError,
     halt::Code,
     sql::{ColumnDefinition, DeclaredType, lower_case},
-    value::{self, TableVersion, charset::Charset},
+    value::{self, Generation, TableVersion, charset::Charset},
 };
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::{Deserialize, Serialize};
 
-use super::super::failure::{Step, failed};
+use super::{
+    super::failure::{Step, failed},
+    table::held,
+};
 
 pub(super) const TABLES: &str = r#"
 CREATE TABLE IF NOT EXISTS capstan_tables (
@@ -41,8 +44,8 @@ pub(super) struct Column {
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(super) left_out: bool,
     /// Whether its values are computed from others; nothing where that is not known.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) generated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none", default, with = "generation")]
+    pub(super) generation: Option<Generation>,
     /// `type_text`, read.
     #[serde(skip)]
     column_type: Option<DeclaredType>,
@@ -59,7 +62,7 @@ impl Column {
             column.nullable,
             version.is_left_out(index),
         );
-        Self { generated: version.is_generated(index), ..seen }
+        Self { generation: version.generation(index), ..seen }
     }
 
     fn new(
@@ -76,7 +79,7 @@ impl Column {
             charset: charset.map(|charset| charset.name().to_owned()),
             nullable,
             left_out,
-            generated: None,
+            generation: None,
             column_type,
         }
     }
@@ -92,7 +95,7 @@ impl Column {
             nullable,
             definition.left_out,
         );
-        Self { generated: Some(definition.generated), ..defined }
+        Self { generation: Some(definition.generation), ..defined }
     }
 
     /// A column of which nothing is known but its name.
@@ -123,6 +126,29 @@ impl Column {
         let same_charset = self.charset.is_none() || self.charset == seen.charset;
         let same_name = self.name == seen.name || lower_case(&self.name) == lower_case(&seen.name);
         same_name && same_type && same_charset && self.left_out == seen.left_out
+    }
+}
+
+/// [`Generation`] as text.
+mod generation {
+    use super::Generation;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    const NAMES: [(Generation, &str); 3] = [
+        (Generation::Given, "given"),
+        (Generation::Computed, "computed"),
+        (Generation::BySession, "by_session"),
+    ];
+
+    pub(super) fn serialize<S: Serializer>(of: &Option<Generation>, to: S) -> Result<S::Ok, S::Error> {
+        let name = NAMES.iter().find(|(known, _)| Some(*known) == *of).map_or("", |(_, name)| name);
+        to.serialize_str(name)
+    }
+
+    /// A name from a later version says nothing here.
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Generation>, D::Error> {
+        let name = String::deserialize(from)?;
+        Ok(NAMES.iter().find(|(_, known)| *known == name).map(|(of, _)| *of))
     }
 }
 
@@ -170,16 +196,24 @@ impl Entry {
 
     /// What a table map does not tell of its columns, from what is known of those that were there.
     pub(super) fn recall(&self, seen: &mut [Column]) {
-        for column in seen.iter_mut().filter(|column| column.generated.is_none()) {
+        for column in seen.iter_mut().filter(|column| column.generation.is_none()) {
             let name = lower_case(&column.name);
             let before = self.columns.iter().find(|before| lower_case(&before.name) == name);
-            column.generated = before.and_then(|before| before.generated);
+            column.generation = before.and_then(|before| before.generation);
         }
     }
 
     /// Whether the server may compute values of its columns.
     pub(super) fn computes(&self) -> bool {
-        self.columns.iter().any(|column| column.generated != Some(false))
+        held(&self.columns).any(|(_, column)| column.generation != Some(Generation::Given))
+    }
+
+    /// Whether the server may compute other values of its columns when it copies the table.
+    pub(super) fn computes_by_session(&self) -> bool {
+        held(&self.columns).any(|(_, column)| match column.generation {
+            Some(Generation::Given | Generation::Computed) => false,
+            Some(Generation::BySession) | None => true,
+        })
     }
 
     pub(super) fn halt(&self, code: Code, step: &'static str) -> SinkError {

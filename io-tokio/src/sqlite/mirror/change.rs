@@ -4,8 +4,8 @@ use capstan_core::{
     deliver::{SchemaChange, SinkError},
     halt::Code,
     sql::{
-        AlterOperation, Conversion, ExistingColumn, PlannedColumn, PlannedValues, RowValue, SchemaEffect,
-        TableMove, TableName, Unfollowed, plan, recomputes,
+        AlterOperation, Conversion, DeclaredType, ExistingColumn, PlannedColumn, PlannedValues, RowCopy,
+        RowValue, SchemaEffect, TableMove, TableName, Unfollowed, plan, recomputes,
     },
     value::TableVersion,
 };
@@ -35,13 +35,20 @@ pub(super) fn follow(
             let columns = like.map(|entry| entry.columns.clone()).unwrap_or_default();
             create(connection, catalogue, table, (*if_not_exists, partial), columns)
         }
-        SchemaEffect::AlterTable { table, operations, strict, moves } => {
-            if !operations.is_empty()
-                && let Some(entry) = catalogue.get(&table.schema, &table.table).cloned()
-            {
-                alter(connection, catalogue, entry, operations, *strict)?;
+        SchemaEffect::AlterTable { table, operations, strict, copies, moves } => {
+            if let Some(entry) = catalogue.get(&table.schema, &table.table).cloned() {
+                if let Some(copy) = copies {
+                    copied(connection, &entry, *copy)?;
+                }
+                if !operations.is_empty() {
+                    alter(connection, catalogue, entry, operations, *strict)?;
+                }
             }
             rename(connection, catalogue, moves)
+        }
+        SchemaEffect::CopyTables(tables, copy) => {
+            let entries = tables.iter().filter_map(|table| catalogue.get(&table.schema, &table.table));
+            entries.into_iter().try_for_each(|entry| copied(connection, entry, *copy))
         }
         SchemaEffect::RenameTables(moves) => rename(connection, catalogue, moves),
         SchemaEffect::TruncateTable(table) => match catalogue.get(&table.schema, &table.table) {
@@ -254,6 +261,37 @@ fn rename(connection: &Connection, catalogue: &mut Catalogue, moves: &[TableMove
     Ok(())
 }
 
+/// The server may copy a table: of what that changes there are no row events.
+fn copied(connection: &Connection, entry: &Entry, copy: RowCopy) -> Result<(), SinkError> {
+    let changes = if entry.computes_by_session() { Some("1".to_owned()) } else { bent_dates(entry, copy) };
+    let Some(changes) = changes.filter(|_| entry.made) else { return Ok(()) };
+    if !table::any_row(connection, entry, &changes)? {
+        return Ok(());
+    }
+    tracing::warn!(why = Unfollowed::Values.as_str(), "a copy of a table may change its rows");
+    Err(entry.halt(Code::SchemaChangeNeedsCopy, "schema change"))
+}
+
+/// The condition of rows with a date that the copy makes another; `None`: there can be none.
+fn bent_dates(entry: &Entry, copy: RowCopy) -> Option<String> {
+    let terms: Vec<String> = held(&entry.columns)
+        .filter(|(_, column)| {
+            matches!(column.column_type(), Some(DeclaredType::Date | DeclaredType::DateTime { .. }))
+        })
+        .flat_map(|(_, column)| {
+            let name = quoted(&column.name);
+            let date = format!("substr({name}, 1, 10)");
+            let partial =
+                format!("ltrim({name}, '0-:. ') <> '' AND ({date} LIKE '%-00-%' OR {date} LIKE '%-00')");
+            // SQLite moves a day that a month has not into the next; a year 0 had a February 29 to it alone.
+            let invalid = format!("date({date}) <> {date} OR {date} = '0000-02-29'");
+            let partial = (!copy.keeps_partial_dates).then_some(partial);
+            partial.into_iter().chain((!copy.keeps_invalid_dates).then_some(invalid))
+        })
+        .collect();
+    (!terms.is_empty()).then(|| terms.join(" OR "))
+}
+
 fn alter(
     connection: &Connection,
     catalogue: &mut Catalogue,
@@ -279,7 +317,7 @@ fn alter(
         // next table map says.
         Ok(_) | Err(_) if !entry.made || !table::any_row(connection, &entry, "1")? => {
             let mut columns = entry.columns.clone();
-            columns.iter_mut().for_each(|column| column.generated = None);
+            columns.iter_mut().for_each(|column| column.generation = None);
             return catalogue.save(connection, Entry { known: false, columns, ..entry });
         }
         Ok(_) => return Err(entry.halt(Code::SchemaChangeNeedsCopy, "schema change")),
