@@ -196,6 +196,16 @@ impl<P: Probe> Assembler<P> {
 
     /// Takes the next event of the payload. `Ok(true)`: it is a sign of life.
     pub fn inflate(&mut self, now: Now) -> Result<bool, Halt> {
+        self.inflate_next(now).or_else(|halt| match &mut self.pieces {
+            Some(pieces) => {
+                self.pieces_ready = false;
+                pieces.is_wrong(halt).map(|()| true)
+            }
+            None => Err(halt),
+        })
+    }
+
+    fn inflate_next(&mut self, now: Now) -> Result<bool, Halt> {
         let in_pieces = self.pieces.as_mut().and_then(|pieces| pieces.inflater.as_mut());
         let whole = self.inflating.as_mut();
         let Some(inflater) = whole.or(in_pieces) else {
@@ -267,7 +277,7 @@ impl<P: Probe> Assembler<P> {
     pub fn piece(&mut self, bytes: &[u8]) -> Result<bool, Halt> {
         if let Some(pieces) = &mut self.pieces {
             pieces.push(bytes)?;
-            self.pieces_ready = pieces.passed.is_none();
+            self.pieces_ready = pieces.is_ready();
         }
         Ok(true)
     }

@@ -2,7 +2,8 @@
 //! captured passes by, however large it is.
 //!
 //! A payload's checksum stands at its end, so nothing that ends a transaction may pass before it was checked:
-//! the assembler holds the terminator back, and a bad sum aborts what was emitted.
+//! the assembler holds the terminator back, and a bad sum aborts what was emitted. What is wrong in it waits for the sum as
+//! well: damaged bytes look like anything.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -37,6 +38,10 @@ pub(super) struct Pieces {
     pub(super) inflater: Option<Box<Inflater>>,
     /// Of a row event that passes by: whether its statement ends with it.
     pub(super) passed: Option<bool>,
+    /// What was found wrong before the checksum is there.
+    wrong: Option<Halt>,
+    /// The checksum held.
+    checked: bool,
 }
 
 impl Pieces {
@@ -50,7 +55,24 @@ impl Pieces {
             sum: crc32fast::Hasher::new(),
             inflater: None,
             passed: None,
+            wrong: None,
+            checked: false,
         }
+    }
+
+    /// Takes what was found wrong in it. `Ok`: the checksum will tell whether its bytes are damaged or this is so.
+    pub(super) fn is_wrong(&mut self, halt: Halt) -> Result<(), Halt> {
+        if self.checked || self.checksum == Checksum::None {
+            return Err(halt);
+        }
+        self.inflater = None;
+        self.wrong = Some(halt);
+        Ok(())
+    }
+
+    /// Whether it may hold another event now.
+    pub(super) const fn is_ready(&self) -> bool {
+        self.passed.is_none() && self.wrong.is_none()
     }
 
     /// Takes the next bytes of the event, from its header on.
@@ -64,7 +86,10 @@ impl Pieces {
         let rest = self.held.split_off(ready);
         let ready = core::mem::replace(&mut self.held, rest);
         self.sum.update(&ready);
-        self.take(ready)
+        match self.wrong {
+            Some(_) => Ok(()),
+            None => self.take(ready).or_else(|halt| self.is_wrong(halt)),
+        }
     }
 
     fn take(&mut self, ready: Vec<u8>) -> Result<(), Halt> {
@@ -111,6 +136,10 @@ impl Pieces {
             if stored != Some(core::mem::take(&mut self.sum).finalize()) {
                 return Err(Halt::new(Code::ChecksumMismatch));
             }
+        }
+        self.checked = true;
+        if let Some(halt) = self.wrong.take() {
+            return Err(halt);
         }
         if self.payload_left != 0 || self.head.is_some() {
             return Err(Halt::new(Code::PayloadMalformed));
