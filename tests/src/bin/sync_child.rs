@@ -6,7 +6,7 @@
 //!
 //! `lines` appends to `PATH` with a position in `PATH.checkpoint` (a file), `checked` with one in a database.
 //! It begins at the source's earliest transaction where nothing is stored, or with `snapshot=ROWS` with a copy in chunks
-//! of so many rows; `chunk=ROWS` is the size alone, `copy_again=TABLES` copies once more. At its end it prints its status as one
+//! of so many rows; `chunk=ROWS` is the size alone, `connections=N` how many read (2), `copy_again=TABLES` copies once more. At its end it prints its status as one
 //! line of JSON; a halt's code goes to stderr.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -48,6 +48,7 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
     let mut batch = BatchLimits::default();
     let mut slow = Duration::ZERO;
     let mut earliest = true;
+    let mut copy = CopyLimits { connections: Some(2), ..CopyLimits::default() };
     for option in options {
         let (name, value) = option.split_once('=').expect("option=value");
         let number = || value.parse::<u64>().expect("a number");
@@ -58,9 +59,12 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
             "identity" => builder = builder.identity(value),
             "snapshot" => {
                 earliest = false;
-                builder = builder.snapshot(Vec::<String>::new()).copy(chunks(number()));
+                copy.chunk_rows = number();
+                builder = builder.snapshot(Vec::<String>::new());
             }
-            "chunk" => builder = builder.copy(chunks(number())),
+            "chunk" => copy.chunk_rows = number(),
+            // None says how many: what nobody has said.
+            "connections" => copy.connections = value.parse().ok(),
             "copy_again" => builder = builder.copy_again(value.split(',')),
             "slow_ms" => slow = millis(),
             "batch" => batch.max_transactions = usize::try_from(number()).expect("a size"),
@@ -71,7 +75,7 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
             _ => panic!("unknown option {name}"),
         }
     }
-    builder = builder.limits(limits).batch(batch);
+    builder = builder.limits(limits).batch(batch).copy(copy);
     let json = || {
         let mut options = JsonOptions::default();
         options.sync = false;
@@ -107,10 +111,6 @@ async fn run(source: &str, target: &str, options: &[String]) -> Result<String, H
         }
         _ => panic!("unknown kind {kind}"),
     }
-}
-
-fn chunks(rows: u64) -> CopyLimits {
-    CopyLimits { chunk_rows: rows, connections: Some(2), ..CopyLimits::default() }
 }
 
 /// Begins at the earliest transaction where nothing is stored.
