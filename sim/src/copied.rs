@@ -281,10 +281,9 @@ impl AsOf {
             *self = Self::default();
         }
         self.set.clone_from(set);
-        let last = all[self.end..].iter().rposition(|(gtid, _)| set.contains(gtid));
-        for at in self.end..last.map_or(self.end, |last| self.end + last + 1) {
-            let (gtid, writes) = &all[at];
-            self.end = at + 1;
+        let end = all.iter().rposition(|(gtid, _)| set.contains(gtid)).map_or(0, |last| last + 1);
+        let begin = core::mem::replace(&mut self.end, end);
+        for (at, (gtid, writes)) in all.iter().enumerate().take(end).skip(begin) {
             if !set.contains(gtid) {
                 self.passed.push(at);
                 continue;
