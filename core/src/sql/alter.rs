@@ -125,7 +125,7 @@ fn operations(cursor: &mut Cursor<'_>) -> Read<Option<Vec<AlterOperation>>> {
         operations.push(AlterOperation::Change { from, column: column.into(), position });
     } else if cursor.at("CONVERT")? {
         return unfollowed(Unfollowed::Type);
-    } else if cursor.at_any(&["TRUNCATE", "REPAIR"])? {
+    } else if cursor.at_any(&["TRUNCATE", "REPAIR", "REORGANIZE"])? {
         return unfollowed(Unfollowed::RowsElsewhere);
     } else {
         return Ok(None);
@@ -334,9 +334,12 @@ fn partitions_or_option(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> 
         cursor.expect("BY")?;
         return finish(cursor, alter, Unchanged, true);
     }
+    // Rows whose value no LIST partition has any more are dropped, without a word (seen on 9.7.4); the ranges of RANGE
+    // partitions cannot become smaller.
+    let reorganized = if cursor.at("REORGANIZE")? && mentions(cursor, "IN")? { Changed } else { Unchanged };
     let partition_clauses = [
         ("TRUNCATE", "PARTITION", Changed),
-        ("REORGANIZE", "PARTITION", Unchanged),
+        ("REORGANIZE", "PARTITION", reorganized),
         ("COALESCE", "PARTITION", Unchanged),
         ("REBUILD", "PARTITION", Unchanged),
         ("OPTIMIZE", "PARTITION", Unchanged),
@@ -353,6 +356,17 @@ fn partitions_or_option(cursor: &mut Cursor<'_>, alter: &mut Alter) -> Read<()> 
         }
     }
     option(cursor, alter)
+}
+
+/// Whether this keyword is anywhere in the rest of the statement.
+fn mentions(cursor: &Cursor<'_>, keyword: &str) -> Read<bool> {
+    let mut ahead = cursor.clone();
+    while let Some(token) = ahead.next()? {
+        if token.is(keyword) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What follows `EXCHANGE`: `PARTITION p WITH TABLE t [{WITH | WITHOUT} VALIDATION]`.

@@ -279,7 +279,9 @@ pub fn plan(
     for operation in operations {
         let (column, position) = match operation {
             AlterOperation::Add(definition, position) => {
-                let value = definition.value_when_added().ok_or(Unfollowed::Values)?;
+                // Of what is left out no value is needed.
+                let nothing = definition.left_out.then_some(RowValue::Null);
+                let value = nothing.or_else(|| definition.value_when_added()).ok_or(Unfollowed::Values)?;
                 let column = PlannedColumn {
                     name: definition.name.clone(),
                     values: PlannedValues::Value(value),
@@ -331,6 +333,14 @@ fn changed(
     definition: &ColumnDefinition,
     strict: bool,
 ) -> Result<PlannedColumn, Unfollowed> {
+    let planned = |conversion| PlannedColumn {
+        name: definition.name.clone(),
+        values: PlannedValues::Column { index, conversion, numbers_zeros: definition.auto_increment },
+        definition: Some(Box::new(definition.clone())),
+    };
+    if definition.left_out {
+        return Ok(planned(Conversion::Same));
+    }
     if definition.generation != Generation::Given {
         return Err(Unfollowed::Values);
     }
@@ -354,9 +364,5 @@ fn changed(
     if becomes_not_null && !strict {
         return Err(Unfollowed::Values);
     }
-    Ok(PlannedColumn {
-        name: definition.name.clone(),
-        values: PlannedValues::Column { index, conversion, numbers_zeros: definition.auto_increment },
-        definition: Some(Box::new(definition.clone())),
-    })
+    Ok(planned(conversion))
 }

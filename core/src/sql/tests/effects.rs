@@ -332,6 +332,9 @@ fn what_is_about_no_column() {
             ("PARTITION BY HASH (id) PARTITIONS 4", "copied"),
             ("COALESCE PARTITION 2", "copied"),
             ("REMOVE PARTITIONING", "copied"),
+            ("REORGANIZE PARTITION", "copied"),
+            ("REORGANIZE PARTITION p INTO (PARTITION q VALUES LESS THAN (`IN`))", "copied"),
+            ("REORGANIZE PARTITION p INTO (PARTITION q VALUES IN (1))", "copy: rows_elsewhere"),
             ("FORCE, ALGORITHM=COPY", "copied"),
             ("DROP PARTITION p", "copy: rows_elsewhere"),
             ("TRUNCATE PARTITION p", "copy: rows_elsewhere"),
@@ -416,6 +419,28 @@ fn tables_that_come_and_go() {
         assert_eq!(of(text), SchemaEffect::Nothing, "{text}");
     }
     assert_eq!(of("WHAT IS THIS"), SchemaEffect::Unfollowed(Unfollowed::NotUnderstood));
+}
+
+#[test]
+fn what_is_left_out_may_become_anything() {
+    use crate::capture::CapturedSet;
+    let set = CapturedSet::parse(&["d.t"], &[], &["d.t.a", "d.t.z"]).unwrap();
+    let planned = |clauses: &str| {
+        let text = format!("ALTER TABLE t {clauses}");
+        let Statement::Ddl(ddl) = classify(text.as_bytes(), &PLAIN) else { panic!("{text}") };
+        planned(&set.effect_of(&ddl).unwrap().effect)
+    };
+    for (clauses, expected) in [
+        ("MODIFY a INT NOT NULL", "id a n d e ts f b"),
+        ("CHANGE a z BLOB FIRST", "z<a id n d e ts f b"),
+        ("ADD z INT NOT NULL DEFAULT (RAND())", "id a n d e ts f b z=NULL"),
+        ("MODIFY n TINYINT", "copy: type"),
+        ("CHANGE a y VARCHAR(10)", "copy: left_out_column"),
+        ("CHANGE n z INT UNSIGNED", "copy: left_out_column"),
+        ("ADD y INT NOT NULL", "copy: values"),
+    ] {
+        assert_eq!(planned(clauses), expected, "{clauses}");
+    }
 }
 
 /// What decides is `old_alter_table` at times, which is not in the log: then it may.
