@@ -210,7 +210,7 @@ mod tests {
                 .collect(),
             ..ResultSet::default()
         };
-        let text = ["utf8mb4", "utf8mb4_0900_ai_ci", "255", "8", "", ""];
+        let text = ["utf8mb4", "utf8mb4_0900_ai_ci", "255", "8", "", "", ""];
         let name = [&["k", "1", "varchar", "varchar(8)", "NO", "32", "-", "-", "-"][..], &text].concat();
         let mut describe = Describe::new("d", "t");
         for answer in [

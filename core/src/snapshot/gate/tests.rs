@@ -154,7 +154,7 @@ fn table(along: Along) -> (Arc<TableVersion>, Arc<CopyKey>) {
         answer(&[
             match along {
                 Along::Number | Along::Whole => {
-                    &["id", "1", "int", "int", "NO", "-", "10", "0", "-", "-", "-", "-", "-", "", ""]
+                    &["id", "1", "int", "int", "NO", "-", "10", "0", "-", "-", "-", "-", "-", "", "", ""]
                 }
                 Along::Text => &[
                     "id",
@@ -172,9 +172,10 @@ fn table(along: Along) -> (Arc<TableVersion>, Arc<CopyKey>) {
                     "8",
                     "",
                     "",
+                    "",
                 ],
             },
-            &["v", "2", "int", "int", "NO", "-", "10", "0", "-", "-", "-", "-", "-", "", ""],
+            &["v", "2", "int", "int", "NO", "-", "10", "0", "-", "-", "-", "-", "-", "", "", ""],
         ]),
         answer(&[&["PRIMARY", "id", "-", "YES", "A"]]),
     ] {

@@ -11,12 +11,13 @@ use alloc::{
 use core::fmt;
 
 use super::column::{self, Typed, of_members};
+use super::generation::{self, Said};
 use super::key::{CopyKey, Index, IndexPart, KeyUnsupported, StringFacts};
 use super::sql::{hex, text};
 use crate::link::ResultSet;
 use crate::value::charset::Charset;
 use crate::value::json::escape;
-use crate::value::{Column, ColumnType, Generation, KeyPart, Labels, TableFacts, TableVersion};
+use crate::value::{Column, ColumnType, KeyPart, Labels, TableFacts, TableVersion};
 
 /// Why a table cannot be described. It names columns and no values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +112,7 @@ struct Found {
     columns: Vec<Column>,
     /// Those of the primary key, or of what the server takes for one.
     primary: Vec<usize>,
-    extras: Vec<String>,
+    said: Vec<Said>,
     strings: Vec<Option<StringFacts>>,
     /// Columns whose members are still to be had in their own character set.
     labels: VecDeque<Pending>,
@@ -272,7 +273,8 @@ fn of_columns(more: &str, of: &str) -> String {
     format!(
         "SELECT c.COLUMN_NAME, c.ORDINAL_POSITION, c.DATA_TYPE, c.COLUMN_TYPE, c.IS_NULLABLE, \
          c.CHARACTER_OCTET_LENGTH, c.NUMERIC_PRECISION, c.NUMERIC_SCALE, c.DATETIME_PRECISION, \
-         c.CHARACTER_SET_NAME, c.COLLATION_NAME, l.ID, c.CHARACTER_MAXIMUM_LENGTH, c.EXTRA, c.COLUMN_KEY{more} \
+         c.CHARACTER_SET_NAME, c.COLLATION_NAME, l.ID, c.CHARACTER_MAXIMUM_LENGTH, c.EXTRA, c.COLUMN_KEY, \
+         c.GENERATION_EXPRESSION{more} \
          FROM information_schema.COLUMNS c \
          LEFT JOIN information_schema.COLLATIONS l ON l.COLLATION_NAME = c.COLLATION_NAME \
          WHERE {of} ORDER BY c.ORDINAL_POSITION"
@@ -348,6 +350,13 @@ impl Found {
             if cells.optional()? == Some("PRI") {
                 self.primary.push(self.columns.len());
             }
+            let expression = cells.owned()?.unwrap_or_default();
+            self.said.push(Said {
+                name: name.clone(),
+                column_type: described.column_type.clone(),
+                extra: extra.clone(),
+                expression,
+            });
             let typed = described.typed().ok_or_else(|| DescribeError::ColumnType(name.clone()))?;
             let column_type = match typed {
                 Typed::Type(column_type) => column_type,
@@ -357,7 +366,6 @@ impl Found {
             };
             let visible = !extra.contains("INVISIBLE");
             self.columns.push(Column { name, column_type, nullable, visible });
-            self.extras.push(extra);
             let names = described.charset.zip(described.collation);
             self.strings.push(names.map(|(charset, collation)| StringFacts {
                 charset,
@@ -453,18 +461,8 @@ impl Found {
 
     fn described(self, schema: String, table: String) -> Result<Described, DescribeError> {
         let primary_key = self.primary_key()?;
-        // A computed default says DEFAULT_GENERATED.
-        let generation = |extra: &String| {
-            if extra.contains("STORED GENERATED") {
-                Generation::BySession
-            } else if extra.contains("VIRTUAL GENERATED") {
-                Generation::Computed
-            } else {
-                Generation::Given
-            }
-        };
         let facts = TableFacts {
-            generated: Some(self.extras.iter().map(generation).collect()),
+            generated: Some(generation::of_columns(&self.said)),
             generated_invisible_primary_key: self.generated_invisible_primary_key(&primary_key),
             primary_key,
             names_known: true,
@@ -501,7 +499,7 @@ impl Found {
     /// `sql/sql_gipk.cc`).
     fn generated_invisible_primary_key(&self, key: &[KeyPart]) -> bool {
         let ([KeyPart { column: 0, prefix: 0 }], Some(column), Some(extra)) =
-            (key, self.columns.first(), self.extras.first())
+            (key, self.columns.first(), self.said.first().map(|said| &said.extra))
         else {
             return false;
         };

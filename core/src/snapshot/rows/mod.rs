@@ -17,6 +17,7 @@ mod cell;
 mod column;
 mod describe;
 mod encode;
+mod generation;
 mod key;
 mod labels;
 mod sql;

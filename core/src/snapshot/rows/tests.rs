@@ -17,8 +17,8 @@ fn answer(rows: &[&[Option<&str>]]) -> ResultSet {
 
 /// A column as `information_schema` has it: name, place, data type, column type, nullable, and numbers.
 fn column(cells: [&str; 14]) -> Vec<Option<&str>> {
-    // None of them is of a unique key that stands for the primary key.
-    cells.iter().chain([&""]).map(|cell| (*cell != "-").then_some(*cell)).collect()
+    // None of them is of a unique key that stands for the primary key, or generated.
+    cells.iter().chain(["", ""].iter()).map(|cell| (*cell != "-").then_some(*cell)).collect()
 }
 
 fn described(
