@@ -406,6 +406,36 @@ fn an_expression_is_trusted_where_it_comes_to_the_same_in_every_session() {
     }
 }
 
+/// A column without a character set of its own becomes the table's, which no statement and no event names before the next table
+/// map. Red where that may be any: the row keeps what it was.
+#[test]
+fn text_that_becomes_other_text_is_told_by_the_next_table_map() {
+    let mut bench = Bench::new(false);
+    for (of, now, text, follows) in [
+        ("utf8mb4", "cp932", "\u{6661}", false),
+        ("latin1", "utf8mb4", "\u{fc}", true),
+        ("utf8mb4", "utf8mb4", "\u{6661}", true),
+    ] {
+        bench.run(&format!(
+            "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) CHARACTER SET {of}) DEFAULT CHARSET {now};
+             INSERT INTO t VALUES (1, '{text}')"
+        ));
+        bench.sync().unwrap();
+        bench.run("ALTER TABLE t MODIFY v VARCHAR(30); INSERT INTO t VALUES (2, 'a')");
+        let held = bench.session.sql("SELECT v FROM t WHERE id = 1").unwrap();
+        assert_eq!(held.trim() == text, follows, "the server has {held}");
+        match bench.sync() {
+            Ok(_) => assert_equal(&bench.server, "d", &bench.path()),
+            Err(halt) => {
+                assert_eq!((halt.code, follows), (Code::SchemaChangeNeedsCopy, false), "{of}, {now}: {halt}");
+                bench.step_over();
+            }
+        }
+        bench.run("DROP TABLE t");
+        bench.sync().unwrap();
+    }
+}
+
 /// Dates that are none, what copies them, and whether they are then others.
 const DATES: &[(&str, &str, bool)] = &[
     ("2024-00-10", "", false),

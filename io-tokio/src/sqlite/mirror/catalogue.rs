@@ -40,6 +40,9 @@ pub(super) struct Column {
     /// Where it is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     charset: Option<String>,
+    /// What text is from that was there when a statement named no character set.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    text_of: Option<String>,
     pub(super) nullable: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub(super) left_out: bool,
@@ -77,6 +80,7 @@ impl Column {
             name,
             type_text: column_type.as_ref().map(ToString::to_string),
             charset: charset.map(|charset| charset.name().to_owned()),
+            text_of: None,
             nullable,
             left_out,
             generation: None,
@@ -96,6 +100,15 @@ impl Column {
             definition.left_out,
         );
         Self { generation: Some(definition.generation), ..defined }
+    }
+
+    /// A column whose rows are there, under a new definition.
+    pub(super) fn redefined(&self, definition: &ColumnDefinition) -> Self {
+        let defined = Self::defined(definition);
+        let has_charset = defined.column_type.as_ref().is_some_and(DeclaredType::has_charset);
+        let unsaid = has_charset && defined.charset.is_none();
+        let text_of = self.charset.clone().or_else(|| self.text_of.clone()).filter(|_| unsaid);
+        Self { text_of, ..defined }
     }
 
     /// A column of which nothing is known but its name.
@@ -123,10 +136,30 @@ impl Column {
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
-        let same_charset = self.charset.is_none() || self.charset == seen.charset;
+        let same_charset = match (&self.charset, &self.text_of) {
+            (Some(_), _) => self.charset == seen.charset,
+            (None, None) => true,
+            // Outside of Unicode some characters become others without an error (U+6661 under cp932, many under
+            // tis620, seen on 9.7.4); what Unicode's own lack is refused.
+            (None, Some(before)) => {
+                seen.charset.as_ref() == Some(before) || seen.charset().is_some_and(is_unicode)
+            }
+        };
         let same_name = self.name == seen.name || lower_case(&self.name) == lower_case(&seen.name);
         same_name && same_type && same_charset && self.left_out == seen.left_out
     }
+}
+
+const fn is_unicode(charset: Charset) -> bool {
+    matches!(
+        charset,
+        Charset::Utf8mb4
+            | Charset::Utf8mb3
+            | Charset::Utf16
+            | Charset::Utf16le
+            | Charset::Utf32
+            | Charset::Ucs2
+    )
 }
 
 /// [`Generation`] as text.

@@ -376,7 +376,8 @@ fn after(entry: &Entry, planned: &PlannedColumn) -> Column {
         PlannedValues::Value(_) => None,
     };
     match (&planned.definition, before) {
-        (Some(definition), _) => Column::defined(definition),
+        (Some(definition), Some(before)) => before.redefined(definition),
+        (Some(definition), None) => Column::defined(definition),
         (None, Some(before)) => before.renamed(&planned.name),
         // A plan's columns come from somewhere.
         (None, None) => Column::unknown(&planned.name),
