@@ -21,6 +21,8 @@ use crate::{
 
 /// More than any head of a payload takes: header, four fields of at most 18 bytes, some unknown ones.
 const HEAD_MAX: usize = 1024;
+/// Where the header says how large the event is.
+const SIZE_AT: u64 = 9;
 /// Of a row event: header, table id and flags.
 const ROWS_HEAD: usize = EventHeader::LENGTH + 8;
 
@@ -38,6 +40,9 @@ pub(super) struct Pieces {
     pub(super) inflater: Option<Box<Inflater>>,
     /// Of a row event that passes by: whether its statement ends with it.
     pub(super) passed: Option<bool>,
+    /// Bytes of the event so far, and what its header says there are.
+    seen: u64,
+    size: [u8; 4],
     /// What was found wrong before the checksum is there.
     wrong: Option<Halt>,
     /// The checksum held.
@@ -55,6 +60,8 @@ impl Pieces {
             sum: crc32fast::Hasher::new(),
             inflater: None,
             passed: None,
+            seen: 0,
+            size: [0; 4],
             wrong: None,
             checked: false,
         }
@@ -81,6 +88,13 @@ impl Pieces {
             Checksum::Crc32 => 4,
             Checksum::None => 0,
         };
+        for (at, byte) in (self.seen..SIZE_AT + 4).zip(bytes) {
+            let at = at.checked_sub(SIZE_AT).and_then(|at| usize::try_from(at).ok());
+            if let Some(size) = at.and_then(|at| self.size.get_mut(at)) {
+                *size = *byte;
+            }
+        }
+        self.seen = self.seen.saturating_add(bytes.len() as u64);
         self.held.extend_from_slice(bytes);
         let ready = self.held.len().saturating_sub(tail);
         let rest = self.held.split_off(ready);
@@ -131,6 +145,10 @@ impl Pieces {
     /// The event is over: its checksum must hold.
     pub(super) fn end(&mut self) -> Result<(), Halt> {
         let held = core::mem::take(&mut self.held);
+        // First, as of an event that is there as a whole.
+        if u64::from(u32::from_le_bytes(self.size)) != self.seen {
+            return Err(Halt::new(Code::EventMalformed));
+        }
         if self.checksum == Checksum::Crc32 {
             let stored = held.first_chunk::<4>().map(|sum| u32::from_le_bytes(*sum));
             if stored != Some(core::mem::take(&mut self.sum).finalize()) {

@@ -241,12 +241,10 @@ impl Entry {
         held(&self.columns).any(|(_, column)| column.generation != Some(Generation::Given))
     }
 
-    /// Whether the server may compute other values of its columns when it copies the table.
-    pub(super) fn computes_by_session(&self) -> bool {
-        held(&self.columns).any(|(_, column)| match column.generation {
-            Some(Generation::Given | Generation::Computed) => false,
-            Some(Generation::BySession) | None => true,
-        })
+    /// Whether the server may compute other values of its columns when it copies the table; `None`: nobody has told.
+    pub(super) fn computes_by_session(&self) -> Option<bool> {
+        let any = |of| held(&self.columns).any(|(_, column)| column.generation == of);
+        if any(Some(Generation::BySession)) { Some(true) } else { (!any(None)).then_some(false) }
     }
 
     pub(super) fn halt(&self, code: Code, step: &'static str) -> SinkError {

@@ -263,7 +263,17 @@ fn rename(connection: &Connection, catalogue: &mut Catalogue, moves: &[TableMove
 
 /// The server may copy a table: of what that changes there are no row events.
 fn copied(connection: &Connection, entry: &Entry, copy: RowCopy) -> Result<(), SinkError> {
-    let changes = if entry.computes_by_session() { Some("1".to_owned()) } else { bent_dates(entry, copy) };
+    let by_session = entry.computes_by_session();
+    if by_session.is_none() {
+        // A table whose making was not seen (`--partial`, `--seeded-at`) would halt before every ALTER.
+        tracing::warn!(
+            // A name is the source's: what a terminal would obey is written out.
+            table = %format_args!("{}.{}", entry.schema.escape_debug(), entry.table.escape_debug()),
+            "what its columns are computed from is not known: a STORED one that depends on the session (DAYNAME under \
+             lc_time_names) may be another after this statement; --copy-again makes it known"
+        );
+    }
+    let changes = if by_session == Some(true) { Some("1".to_owned()) } else { bent_dates(entry, copy) };
     let Some(changes) = changes.filter(|_| entry.made) else { return Ok(()) };
     if !table::any_row(connection, entry, &changes)? {
         return Ok(());
