@@ -6,6 +6,7 @@ use capstan_core::probe::Mutant;
 
 use crate::{
     choices::Choices,
+    fault::Fault,
     marks::{Mistake, making},
     plan::Wishes,
     run::run,
@@ -29,6 +30,9 @@ const ANY: Wishes = Wishes { only: None, library: false, copy: false, swarm: 0 }
 const LIBRARY: Wishes = Wishes { only: None, library: true, copy: false, swarm: 0 };
 
 const COPY: Wishes = Wishes { only: None, library: false, copy: true, swarm: 0 };
+
+/// Tables are copied anew.
+const ALTERED: Wishes = Wishes { only: Some(Fault::AlterCopied), ..COPY };
 
 const fn copy(mutant: Mutant, promise: &'static str) -> Row {
     Row { mistake: Mistake::Core(mutant), promise, oracle: "copy", wishes: COPY }
@@ -105,7 +109,7 @@ pub const TABLE: &[Row] = &[
     copy(Mutant::RangeBegunLate, "copy: between two ranges there is nothing"),
     Row { oracle: "grammar", ..copy(Mutant::EmptyRange, "copy: a range without rows is none") },
     copy(Mutant::KeepLost, "copy: a cut ends with its connections"),
-    copy(Mutant::ChunkNotFirst, "copy: the first chunk voids what was there"),
+    Row { wishes: ALTERED, ..copy(Mutant::ChunkNotFirst, "copy: the first chunk voids what was there") },
     Row { oracle: "halt-soundness", ..copy(Mutant::StayElsewhere, "copy: no false halt: another server") },
     Row { oracle: "liveness", ..copy(Mutant::ForgetProgress, "copy: its progress is in the position") },
     around(Blunder::Canary, "the alarm rings", "canary", ANY),
